@@ -1,0 +1,44 @@
+# Helpers that keep each folder's CMakeLists.txt to a list of sources and dependencies.
+
+find_program(KZ_CCACHE ccache)
+if(KZ_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${KZ_CCACHE})
+endif()
+find_program(KZ_MOLD mold)
+
+add_library(kz_options INTERFACE)
+target_compile_options(kz_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers)
+if(KZ_MOLD)
+  target_link_options(kz_options INTERFACE -fuse-ld=mold)
+endif()
+if(KZ_SANITIZE)
+  target_compile_options(kz_options INTERFACE -fsanitize=${KZ_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(kz_options INTERFACE -fsanitize=${KZ_SANITIZE})
+endif()
+find_package(Threads REQUIRED)
+
+# kz_library(NAME folder SOURCES a.cpp … DEPS kz_base …): a static library with project-rooted includes.
+function(kz_library)
+  cmake_parse_arguments(A "" "NAME" "SOURCES;DEPS" ${ARGN})
+  add_library(${A_NAME} STATIC ${A_SOURCES})
+  target_include_directories(${A_NAME} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(${A_NAME} PUBLIC kz_options Threads::Threads ${A_DEPS})
+endfunction()
+
+# kz_test(NAME keck_job_test SOURCES a_test.cpp … DEPS … LABELS unit): one GoogleTest binary; each case becomes a ctest.
+function(kz_test)
+  if(NOT KZ_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(A "" "NAME;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${A_NAME} ${A_SOURCES})
+  target_link_libraries(${A_NAME} PRIVATE kz_options ${A_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  if(NOT A_LABELS)
+    set(A_LABELS unit)
+  endif()
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 120)
+  endif()
+  gtest_discover_tests(${A_NAME} DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+    PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_TIMEOUT})
+endfunction()
