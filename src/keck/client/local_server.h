@@ -1,0 +1,41 @@
+// A `keck serve` of our own for the life of one command: started on a free loopback port, stopped with its owner.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/layout.h"
+#include "keck/client/client.h"
+
+namespace kz::keck {
+
+struct LocalServerOptions {
+  Layout layout;
+  fs::path state;                      // its journal and caches; empty: layout.state / "keck"
+  fs::path log;                        // where its log goes; empty: state / "serve.log"
+  int workers = 0;                     // 0: the server's default
+  std::vector<std::string> arguments;  // more arguments of `keck serve`, e.g. {"--set", "queue.limit=8192"}
+  double start_timeout_s = 180;        // the first start builds shim and precompiled header
+};
+
+// The server dies with this process whatever happens (PDEATHSIG), and is drained when the owner goes.
+class LocalServer {
+ public:
+  // Waits until it is ready. Error "host" carries the last lines of its log.
+  static Result<LocalServer> start(const LocalServerOptions& options);
+  ~LocalServer();
+  LocalServer(LocalServer&&) noexcept;
+  LocalServer& operator=(LocalServer&&) noexcept;
+
+  const std::string& url() const;
+  int pid() const;
+  void stop();  // SIGTERM, waits, SIGKILL after ten seconds
+
+ private:
+  struct Process;
+  explicit LocalServer(std::unique_ptr<Process> process);
+  std::unique_ptr<Process> process_;
+};
+
+}  // namespace kz::keck
