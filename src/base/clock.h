@@ -15,7 +15,11 @@ std::string utc_now();  // "2026-12-01T09:30:00.123Z"
 class Stopwatch {
  public:
   double seconds() const { return steady_seconds() - start_; }
-  double lap() { const double s = seconds(); start_ += s; return s; }
+  double lap() {
+    const double s = seconds();
+    start_ += s;
+    return s;
+  }
 
  private:
   double start_ = steady_seconds();

@@ -15,7 +15,8 @@ class Config {
  public:
   // Overrides are "a.b=value" in TOML value syntax; a bare word that is no TOML value is taken as a string.
   static Result<Config> load(const fs::path& path, const std::vector<std::string>& overrides = {});
-  static Result<Config> parse(std::string_view toml, std::string_view where, const std::vector<std::string>& overrides = {});
+  static Result<Config> parse(std::string_view toml, std::string_view where,
+                              const std::vector<std::string>& overrides = {});
 
   // Each get marks the key as known and records the resolved value; a wrong type is reported by finish().
   double get(const std::string& key, double fallback);
@@ -28,7 +29,8 @@ class Config {
   std::vector<double> get(const std::string& key, const std::vector<double>& fallback);
   bool has(const std::string& key) const;
 
-  // Error "config" for an unknown key (with the nearest known one), a wrong type or a value out of range noted by reject().
+  // Error "config" for an unknown key (with the nearest known one), a wrong type or a value out of range noted by
+  // reject().
   Status finish() const;
   void reject(const std::string& key, const std::string& why);  // a value the caller found impossible
   std::string resolved() const;                                 // every key read with its value, as TOML

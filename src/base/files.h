@@ -1,4 +1,5 @@
-// Files and folders. Writes that must survive a kill are atomic (temporary, fsync, rename); a full disk is an Error that says so.
+// Files and folders. Writes that must survive a kill are atomic (temporary, fsync, rename); a full disk is an Error
+// that says so.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,11 @@ class Fd {
   ~Fd() { reset(); }
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  int release() { int f = fd_; fd_ = -1; return f; }
+  int release() {
+    int f = fd_;
+    fd_ = -1;
+    return f;
+  }
   void reset();
 
  private:

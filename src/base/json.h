@@ -11,7 +11,8 @@ namespace kz {
 
 using Json = nlohmann::json;
 
-// `where` names the file or request for the error ("config.json", "POST /v1/evaluations"). Nesting deeper than 64 is refused.
+// `where` names the file or request for the error ("config.json", "POST /v1/evaluations"). Nesting deeper than 64 is
+// refused.
 Result<Json> parse_json(std::string_view text, std::string_view where);
 
 // A number that JSON cannot hold (NaN, Inf) becomes the string "nan", "inf" or "-inf".

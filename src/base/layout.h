@@ -6,13 +6,13 @@
 namespace kz {
 
 struct Layout {
-  fs::path root;         // KERNELZERO_HOME, else the nearest folder above the executable that holds python/keck_worker
-  fs::path bin;          // keck, keck-judge, kernelzero: the folder of this executable
-  fs::path lib;          // our shared objects (libkeck_child.so): bin/../lib
-  fs::path python;       // interpreter: KERNELZERO_PYTHON, else root/.venv/bin/python, else python3 on PATH
-  fs::path worker;       // root/python, to put on PYTHONPATH
-  fs::path slim_headers; // root/src/headers/slim
-  fs::path state;        // KERNELZERO_STATE, else $XDG_CACHE_HOME/kernelzero, else ~/.cache/kernelzero
+  fs::path root;          // KERNELZERO_HOME, else the nearest folder above the executable that holds python/keck_worker
+  fs::path bin;           // keck, keck-judge, kernelzero: the folder of this executable
+  fs::path lib;           // our shared objects (libkeck_child.so): bin/../lib
+  fs::path python;        // interpreter: KERNELZERO_PYTHON, else root/.venv/bin/python, else python3 on PATH
+  fs::path worker;        // root/python, to put on PYTHONPATH
+  fs::path slim_headers;  // root/src/headers/slim
+  fs::path state;         // KERNELZERO_STATE, else $XDG_CACHE_HOME/kernelzero, else ~/.cache/kernelzero
 };
 
 Result<Layout> find_layout();

@@ -19,7 +19,9 @@ class Rng {
   double uniform();            // [0, 1)
   double normal();             // mean 0, standard deviation 1
   template <typename T>
-  const T& pick(const std::vector<T>& v) { return v[below(v.size())]; }
+  const T& pick(const std::vector<T>& v) {
+    return v[below(v.size())];
+  }
   template <typename T>
   void shuffle(std::vector<T>& v) {
     for (size_t i = v.size(); i > 1; --i) std::swap(v[i - 1], v[below(i)]);
