@@ -16,22 +16,22 @@ struct Policy {
 };
 
 struct EvaluationRequest {
-  std::string module;                // Python source with Model, get_inputs, get_init_inputs
-  std::string candidate;             // Python source with ModelNew
-  std::string backend;               // "cpp" | "triton" | "cuda"; empty: cuda where a GPU is, else cpp
-  std::string check = "strict";      // "strict" | "kernelbench" | "keck-v0"
-  bool timing = true;                // time it when it is right
-  std::optional<uint64_t> seed;      // inputs' seed, only to reproduce a verdict; else secret
+  std::string module;            // Python source with Model, get_inputs, get_init_inputs
+  std::string candidate;         // Python source with ModelNew
+  std::string backend;           // "cpp" | "triton" | "cuda"; empty: cuda where a GPU is, else cpp
+  std::string check = "strict";  // "strict" | "kernelbench" | "keck-v0"
+  bool timing = true;            // time it when it is right
+  std::optional<uint64_t> seed;  // inputs' seed, only to reproduce a verdict; else secret
   Policy policy;
-  double deadline_s = 0;             // 0: the server's default; larger values are clamped
-  int priority = 0;                  // -10 … 10, higher first within a client
-  std::string client;                // fair-share key
+  double deadline_s = 0;  // 0: the server's default; larger values are clamped
+  int priority = 0;       // -10 … 10, higher first within a client
+  std::string client;     // fair-share key
   bool use_result_cache = true;
 };
 
 struct ModuleRequest {
   std::string module;
-  std::vector<std::string> apis;     // asked APIs by canonical name ("torch.relu"); empty: any
+  std::vector<std::string> apis;  // asked APIs by canonical name ("torch.relu"); empty: any
   std::optional<uint64_t> seed;
 };
 
