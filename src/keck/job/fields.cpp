@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+
+#include "base/text.h"
 
 namespace kz::keck {
 namespace {
@@ -11,39 +12,7 @@ std::string kilobytes(size_t bytes) {
   return bytes >= (1u << 20) ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes) + " bytes";
 }
 
-std::string join(const std::vector<std::string>& words) {
-  std::string out;
-  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t changed = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
-
-std::string nearest_word(std::string_view word, const std::vector<std::string>& known) {
-  if (word.size() > 200) return "";
-  std::string best;
-  size_t best_distance = std::max<size_t>(word.size() / 2, 2) + 1;
-  for (const auto& candidate : known) {
-    const size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) best_distance = distance, best = candidate;
-  }
-  return best;
-}
 
 Fields::Fields(const Json& object, std::string path) : object_(object), path_(std::move(path)) {
   if (!object.is_object()) error_ = Error{"request", (path_.empty() ? "the body" : path_) + " must be a JSON object"};
@@ -81,7 +50,7 @@ std::string Fields::required_text(const char* name, size_t limit_bytes) {
 std::string Fields::choice(const char* name, std::string fallback, const std::vector<std::string>& allowed) {
   const std::string value = text(name, fallback, 64);
   if (value == fallback || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return value;
-  problem(name, "must be one of " + join(allowed) + ", not \"" + value + "\"");
+  problem(name, "must be one of " + join(allowed, ", ") + ", not \"" + value + "\"");
   return fallback;
 }
 
@@ -150,11 +119,11 @@ Status Fields::finish() const {
   if (error_) return tl::unexpected(*error_);
   for (const auto& [name, value] : object_.items()) {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-    const std::string near = nearest_word(name, known_);
+    const std::string near = nearest(name, known_);
     std::string shown = name.substr(0, 80);
     return fail("request",
                 "unknown field \"" + path_ + shown + "\"" +
-                    (near.empty() ? "; known are " + join(known_) : "; did you mean \"" + path_ + near + "\"?"));
+                    (near.empty() ? "; known are " + join(known_, ", ") : "; did you mean \"" + path_ + near + "\"?"));
   }
   return {};
 }

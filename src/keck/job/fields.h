@@ -42,7 +42,4 @@ class Fields {
   std::optional<Error> error_;
 };
 
-// The known word nearest to `word` by edit distance; empty when none is near (more than half of it would change).
-std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
-
 }  // namespace kz::keck
