@@ -45,6 +45,7 @@ class Store {
   // One transaction: step, rollouts, new modules, l of modules, metrics.
   Status commit_step(const StepRecord& step);
   Result<std::optional<StepRecord>> last_step() const;  // without rollouts and modules
+  Result<double> seconds() const;                       // wall time of all committed steps
   Result<std::vector<ModuleRecord>> modules() const;
   Status commit_round(int round, const std::map<std::string, double>& numbers);
 
@@ -52,7 +53,6 @@ class Store {
   Status commit_evaluation(const EvaluationRecord& evaluation);
   Result<std::optional<EvaluationRecord>> evaluation(const std::string& name) const;
 
-  // Sum and mean over steps of a metric; all metrics of all steps in order, for summaries.
   Result<std::vector<MetricRow>> metrics() const;
   Result<int64_t> count(const std::string& table) const;
 
