@@ -20,7 +20,7 @@ MAX_JSON = 32 << 20
 # Daemon and zygote (src/keck/worker/zygote.h).
 INIT, READY, FORK, FORKED, EXITED = 1, 2, 3, 4, 5
 # Daemon and child, before the judge (src/keck/worker/child.h).
-LOAD, LOADED = 16, 17
+UP, LOAD, LOADED = 15, 16, 17
 # Daemon and child, on the build socket, as long as the child lives.
 BUILD, BUILT = 24, 25
 

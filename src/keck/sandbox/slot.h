@@ -73,7 +73,7 @@ class Slot {
  private:
   friend class SlotPool;
   friend struct SlotAccess;
-  explicit Slot(SlotPool& pool) : pool_(pool) {}
+  explicit Slot(SlotPool& pool);  // in slot.cpp, where State is complete
 
   SlotPool& pool_;
   struct State;

@@ -14,17 +14,18 @@ namespace kz::keck {
 
 struct EvaluatorOptions {
   Layout layout;
-  fs::path state;                  // caches and scratch of this daemon
-  int workers = 0;                 // candidates in flight, 0: cores
-  std::string sandbox = "auto";    // "auto" | "strong" | "weak": refuse to start below it
+  fs::path state;                // caches and scratch of this daemon
+  int workers = 0;               // candidates in flight, 0: cores
+  std::string sandbox = "auto";  // "auto" | "strong" | "weak": refuse to start below it
   double default_deadline_s = 60, max_deadline_s = 600;
-  uint64_t memory_mb = 2048;       // of one child
+  uint64_t memory_mb = 2048;  // of one child
   uint64_t build_cache_mb = 2048;
 };
 
 class Evaluator {
  public:
-  // Starts zygote, judge and build broker and waits until each has passed its self-test. Error "host" says what is missing.
+  // Starts zygote, judge and build broker and waits until each has passed its self-test. Error "host" says what is
+  // missing.
   static Result<std::unique_ptr<Evaluator>> start(const EvaluatorOptions& options);
   virtual ~Evaluator() = default;
 
@@ -33,7 +34,8 @@ class Evaluator {
   virtual ModuleReport check_module(const ModuleRequest& request, const std::atomic<bool>& cancelled) = 0;
 
   virtual Json capabilities() const = 0;  // backends, sandbox level and features, versions, toolchain
-  virtual Json statistics() const = 0;    // counters for /metrics: builds, cache hits, fallbacks, forks, kills, seconds a stage
+  virtual Json statistics()
+      const = 0;  // counters for /metrics: builds, cache hits, fallbacks, forks, kills, seconds a stage
 };
 
 }  // namespace kz::keck
