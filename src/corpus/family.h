@@ -33,13 +33,24 @@ struct Spelling {
   std::string args;  // inside the parentheses: "x", "x, {A}", "" for a module without arguments
 };
 
+// What an operator is, in double precision, on one row: keeps modules well-conditioned, and judges the lowerings in
+// tests.
+struct Arguments {
+  double a = 0, b = 0;            // {A} {B} as numbers, signs as in the code
+  int i = 0;                      // {I}
+  const double* other = nullptr;  // the further input: this row's part [W], the vector [W], or the weight
+  int d = 0;                      // output width of kWeight
+};
+using Reference = void (*)(std::vector<double>& row, const Arguments& arguments);
+
 struct Family {
   std::string name;  // "softmax"
   std::string api;   // canonical API name, an entry of the catalogue
   Kind kind = Kind::kUnary;
   std::vector<Spelling> spellings;
   std::vector<Lowering> cpp, triton;  // the first is the main style; a second one differs in speed
-  bool positive_input = false;        // only on values >= 0
+  Reference reference = nullptr;
+  bool positive_input = false;  // only on values >= 0
 };
 
 const std::vector<Family>& families();
