@@ -53,11 +53,12 @@ Result<std::unique_ptr<Jobs>> Jobs::open(const JobsOptions& options) {
   KZ_ASSIGN(auto journal, Journal::open(options.journal));
   std::unique_ptr<Jobs> jobs(new Jobs(options, std::move(journal)));
   KZ_TRY(jobs->journal_->prune());
-  KZ_TRY(jobs->restore());
   return jobs;
 }
 
-Status Jobs::restore() {
+Status Jobs::begin(const std::string& environment) {
+  const std::lock_guard guard(mutex_);
+  environment_ = environment;
   KZ_ASSIGN(const auto left, journal_->unfinished());
   std::vector<Journal::Finish> given_up;
   for (const auto& job : left) {
@@ -73,12 +74,15 @@ Status Jobs::restore() {
       given_up.push_back({job.id, JobState::kDone, dump_json(to_json(answer_for(answer, job.id, false, 0)))});
       continue;
     }
-    const std::string key = shareable(*request) ? work_key(*request, options_.environment) : "";
+    const std::string key = shareable(*request) ? work_key(*request, environment_) : "";
     enqueue(std::move(*request), key, {job.id, job.batch, steady_seconds()}, job.client, job.priority);
   }
   if (!left.empty())
     log::info("journal: " + std::to_string(left.size() - given_up.size()) + " unfinished jobs taken up");
-  return journal_->finished(given_up);
+  KZ_TRY(journal_->finished(given_up));
+  begun_ = true;
+  wake_.notify_all();
+  return {};
 }
 
 bool Jobs::shareable(const JobRequest& request) const {
@@ -110,6 +114,7 @@ Result<std::vector<std::string>> Jobs::accept(std::vector<Submission> submission
   std::vector<std::pair<std::string, std::string>> finished;
   {
     const std::lock_guard guard(mutex_);
+    if (!begun_) return fail("starting", "the server is starting: try again in a moment");
     if (draining_) return fail("draining", "the server is shutting down: try again in a moment");
 
     std::map<std::string, std::map<std::string, std::string>> known;  // batch -> key -> id
@@ -139,7 +144,7 @@ Result<std::vector<std::string>> Jobs::accept(std::vector<Submission> submission
       }
       rows.push_back({ids[i], s.client, s.batch, s.key, kind_of(s.request), JobState::kQueued, s.priority, 0,
                       dump_json(to_json(s.request))});
-      const std::string key = shareable(s.request) ? work_key(s.request, options_.environment) : "";
+      const std::string key = shareable(s.request) ? work_key(s.request, environment_) : "";
       if (const auto text = key.empty() ? std::nullopt : journal_->cached(key)) {
         if (auto answer = answer_from_text(kind_of(s.request), *text)) {
           from_cache.push_back(

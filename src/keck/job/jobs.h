@@ -20,7 +20,6 @@ namespace kz::keck {
 struct JobsOptions {
   JournalOptions journal;
   size_t queue_limit = 4096;  // works that wait; more are refused with "full"
-  std::string environment;    // what an answer depends on beside the request: versions, device, sandbox
   int max_attempts = 3;       // daemons that may die while running a job before it is given up as unscored
 };
 
@@ -40,12 +39,15 @@ struct JobsStatistics {
 
 class Jobs {
  public:
-  // Brings back what an earlier daemon left unfinished.
+  // Opens the journal. Jobs can be asked about; new ones are refused with "starting" until begin.
   static Result<std::unique_ptr<Jobs>> open(const JobsOptions& options);
   ~Jobs();
+  // `environment`: what an answer depends on beside the request: versions, device, sandbox. Brings back what an earlier
+  // daemon left unfinished.
+  Status begin(const std::string& environment);
 
-  // All or none. Errors: "full" (try later), "request" (a batch row without a key), "draining", "io". Returns the ids
-  // in order; a row whose (batch, key) is known already gets the id it has.
+  // All or none. Errors: "full" (try later), "request" (a batch row without a key), "starting", "draining", "io".
+  // Returns the ids in order; a row whose (batch, key) is known already gets the id it has.
   Result<std::vector<std::string>> accept(std::vector<Submission> submissions);
   Result<std::optional<JobView>> find(const std::string& id) { return journal_->find(id); }
   Result<bool> cancel(const std::string& id);  // false when it had finished, or never was
@@ -81,7 +83,6 @@ class Jobs {
   using Works = std::unordered_map<uint64_t, Shared>;
 
   Jobs(const JobsOptions& options, std::unique_ptr<Journal> journal);
-  Status restore();
   bool shareable(const JobRequest& request) const;
   void enqueue(JobRequest request, std::string key, Job job, const std::string& client, int priority);
   std::optional<std::pair<std::string, std::string>> detach(const std::string& id);  // locked; id and batch
@@ -90,6 +91,8 @@ class Jobs {
   void tell(const std::vector<std::pair<std::string, std::string>>& finished);
 
   const JobsOptions options_;
+  std::string environment_;
+  bool begun_ = false;
   std::unique_ptr<Journal> journal_;
   Listener listener_;
 
