@@ -147,6 +147,7 @@ class Zygote:
         from keck_worker import audit, calls, child, extension, facts  # noqa: F401
 
         extension.patch()
+        facts.prepare(request.get("catalogue", []))
         if request.get("shim"):
             ctypes.CDLL(request["shim"], mode=ctypes.RTLD_GLOBAL)
         warm_up()
