@@ -3,6 +3,7 @@
 // server.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,10 +62,14 @@ class Client {
   Result<Json> get(const std::string& path) const;  // "/v1/capabilities", "/v1/devices", "/readyz"
   const ClientOptions& options() const;
 
+  // The same connections; its calls give up, instead of trying again, once `stop` is true.
+  Client stoppable(std::shared_ptr<const std::atomic<bool>> stop) const;
+
  private:
   class Impl;
   explicit Client(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
+  std::shared_ptr<const std::atomic<bool>> stop_;
 };
 
 }  // namespace kz::keck

@@ -19,7 +19,7 @@ struct LocalServerOptions {
   double start_timeout_s = 180;        // the first start builds shim and precompiled header
 };
 
-// The server dies with this process whatever happens (PDEATHSIG), and is drained when the owner goes.
+// The server dies with this process whatever happens (it watches us by a pidfd), and is drained when the owner goes.
 class LocalServer {
  public:
   // Waits until it is ready. Error "host" carries the last lines of its log.
