@@ -54,6 +54,7 @@ bool fits(const std::vector<const Family*>& chain) {
     const Kind kind = chain[i]->kind;
     if (kind == Kind::kReduce && i + 1 < chain.size()) return false;
     if (std::count(chain.begin(), chain.end(), chain[i]) > 1) return false;
+    if (chain[i]->positive_input && i > 0 && !chain[i - 1]->positive_output) return false;
     weights += kind == Kind::kWeight;
     halves += kind == Kind::kHalf;
     inputs += has_input(kind);
@@ -102,6 +103,7 @@ std::string style_text(const Chain& chain) {
   std::string text;
   for (const Operator& op : chain.operators)
     if (op.style > 0) text += (text.empty() ? "" : "+") + op.family->name + ":" + op.family->cpp[op.style].style;
+  if (chain.fast_math) text += std::string(text.empty() ? "" : "+") + "fast_math";
   return text.empty() ? "main" : text;
 }
 

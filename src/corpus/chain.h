@@ -24,6 +24,7 @@ struct Operator {
 struct Chain {
   int rows = 0, width = 0;     // of x
   bool uniform_input = false;  // x from torch.rand instead of torch.randn
+  bool fast_math = false;      // `cpp`: compiled with -ffast-math
   std::vector<Operator> operators;
 
   int width_out() const { return operators.empty() ? width : operators.back().width_out; }

@@ -54,13 +54,13 @@ std::vector<Family> reduce_families() {
              [](Row& row, const Arguments&) {
                row = {std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size())};
              }),
-      reduce("amax", true, {"float s = v[0]", L + "s = fmaxf(s, v[j])"}, "v = tl.max(" + low + kSum,
+      reduce("amax", true, {"float s = v[0]", L + "s = v[j] > s ? v[j] : s"}, "v = tl.max(" + low + kSum,
              [](Row& row, const Arguments&) { row = {*std::max_element(row.begin(), row.end())}; }),
-      reduce("amin", true, {"float s = v[0]", L + "s = fminf(s, v[j])"},
+      reduce("amin", true, {"float s = v[0]", L + "s = v[j] < s ? v[j] : s"},
              "v = tl.min(tl.where(mask, v, float('inf'))" + kSum,
              [](Row& row, const Arguments&) { row = {*std::min_element(row.begin(), row.end())}; }),
       reduce("logsumexp", true,
-             {"float m = v[0], s = 0.0f", L + "m = fmaxf(m, v[j])", L + "s += expf(v[j] - m)", "s = m + logf(s)"},
+             {"float m = v[0], s = 0.0f", L + "m = v[j] > m ? v[j] : m", L + "s += expf(v[j] - m)", "s = m + logf(s)"},
              "v = " + low + "\nm = tl.max(v" + kSum + "\nv = m + tl.log(tl.sum(tl.exp(v - m)" + kSum + ")",
              [](Row& row, const Arguments&) {
                const double m = *std::max_element(row.begin(), row.end());

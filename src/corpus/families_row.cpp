@@ -44,14 +44,14 @@ const std::string kSum = ", axis=1, keep_dims=True)";
 
 std::vector<Family> softmaxes() {
   const std::string f = "torch.nn.functional.", L = kLoop;
-  const std::string max_start = "float m = v[0], s = 0.0f", max_loop = L + "m = fmaxf(m, v[j])";
+  const std::string max_start = "float m = v[0], s = 0.0f", max_loop = L + "m = v[j] > m ? v[j] : m";
   std::vector<Family> list = {
       along("softmax", f + "softmax", {"torch.softmax(x, dim=-1)", "F.softmax(x, dim=-1)", "nn.Softmax(dim=-1)"},
             block({max_start, max_loop, L + "s += v[j] = expf(v[j] - m)", L + "v[j] = v[j] / s"}),
             "v = tl.where(mask, v, -float('inf'))\nv = tl.exp(v - tl.max(v" + kSum + ")\nv = v / tl.sum(v" + kSum,
             softmax),
       along("softmin", f + "softmin", {"F.softmin(x, dim=-1)", "nn.Softmin(dim=-1)"},
-            block({max_start, L + "m = fminf(m, v[j])", L + "s += v[j] = expf(m - v[j])", L + "v[j] = v[j] / s"}),
+            block({max_start, L + "m = v[j] < m ? v[j] : m", L + "s += v[j] = expf(m - v[j])", L + "v[j] = v[j] / s"}),
             "v = tl.where(mask, -v, -float('inf'))\nv = tl.exp(v - tl.max(v" + kSum + ")\nv = v / tl.sum(v" + kSum,
             [](Row& row, const Arguments& arguments) {
               scale_by(row, -1);
@@ -69,10 +69,9 @@ std::vector<Family> softmaxes() {
               for (double& v : row) v -= m + std::log(s);
             }),
   };
+  list[0].positive_output = list[1].positive_output = true;
   list[0].cpp.push_back(
       {"recompute", block({max_start, max_loop, L + "s += expf(v[j] - m)", L + "v[j] = expf(v[j] - m) / s"})});
-  list[2].cpp.push_back(
-      {"recompute", block({max_start, max_loop, L + "s += expf(v[j] - m)", L + "v[j] = v[j] - m - logf(s)"})});
   return list;
 }
 
@@ -101,9 +100,6 @@ std::vector<Family> norms() {
             "v = tl.where(mask, v, 0.0)\nv = v / tl.maximum(tl.sqrt(tl.sum(v * v" + kSum + "), 1e-12)",
             [](Row& row, const Arguments&) { scale_by(row, 1 / std::fmax(std::sqrt(sum_of_squares(row)), 1e-12)); }),
   };
-  list[0].cpp.push_back(
-      {"divide", block({"float m = 0.0f, s = 0.0f", L + "m += v[j] / n", L + "s += (v[j] - m) * (v[j] - m) / n",
-                        L + "v[j] = (v[j] - m) / sqrtf(s + 1e-5f)"})});
   return list;
 }
 

@@ -104,6 +104,12 @@ std::vector<Family> unary_families() {
   for (Family& family : functions()) list.push_back(std::move(family));
   for (Family& family : list) {
     if (family.name == "sqrt" || family.name == "log1p") family.positive_input = true;
+    for (const char* name :
+         {"relu", "relu6", "sigmoid", "softplus", "hardsigmoid", "abs", "square", "exp", "sqrt", "log1p"})
+      if (family.name == name) family.positive_output = true;
+    if (family.name ==
+        "relu")  // fmaxf is a call without -ffast-math; this is an instruction, and passes NaN on as torch does
+      family.cpp.push_back({"select", kLoop + "v[j] = v[j] < 0.0f ? 0.0f : v[j];"});
     if (family.name == "tanh")
       family.cpp.push_back({"closed_form", kLoop + "v[j] = 1.0f - 2.0f / (1.0f + expf(2.0f * v[j]));"});
     if (family.name ==

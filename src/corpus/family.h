@@ -50,7 +50,8 @@ struct Family {
   std::vector<Spelling> spellings;
   std::vector<Lowering> cpp, triton;  // the first is the main style; a second one differs in speed
   Reference reference = nullptr;
-  bool positive_input = false;  // only on values >= 0
+  bool positive_input = false;   // takes only values >= 0
+  bool positive_output = false;  // gives only values >= 0
 };
 
 const std::vector<Family>& families();

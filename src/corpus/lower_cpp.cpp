@@ -38,7 +38,7 @@ std::string cpp_text(const Chain& chain) {
   if (const Operator* weight = chain.weight())
     sizes += kCppWidth + weight->input + (weight->family->name == "linear" ? kCppWeightRows : kCppWeightColumns);
   return kCppHead + parameters + sizes + kCppOutput + output_width(chain) + kCppPointers + pointers + kCppRows + body +
-         kCppTail + arguments + kCppCall + arguments + ")\n";
+         kCppTail + (chain.fast_math ? kCppFastMath : "") + kCppModel + arguments + kCppCall + arguments + ")\n";
 }
 
 }  // namespace kz::corpus

@@ -109,8 +109,8 @@ Status check_options(const ChainOptions& options) {
   if (!(total > 0)) return fail("corpus", "lengths: at least one weight must be positive");
   for (int bucket : options.buckets)
     if (bucket < 0 || bucket > 9) return fail("corpus", "buckets are 0 to 9, got " + std::to_string(bucket));
-  if (!(options.second_style >= 0 && options.second_style <= 1))
-    return fail("corpus", "second_style is a share, 0 to 1");
+  for (double share : {options.second_style, options.fast_math})
+    if (!(share >= 0 && share <= 1)) return fail("corpus", "second_style and fast_math are shares, 0 to 1");
   return {};
 }
 
@@ -123,6 +123,7 @@ Result<Row> make_row(Rng& rng, const ChainOptions& options, const std::string& b
   if (backend != "cpp" && backend != "triton")
     return fail("corpus", "no lowering for backend '" + backend + "'; there are cpp and triton");
   KZ_ASSIGN(Chain chain, draw(rng, options, focus));
+  if (backend == "cpp") chain.fast_math = rng.uniform() < options.fast_math;
   if (backend == "triton")
     for (Operator& op : chain.operators) op.style = 0;
   Task task = task_of(chain);

@@ -15,6 +15,7 @@ struct ChainOptions {
   std::vector<std::string> families;                     // empty: all
   std::vector<double> lengths = {0.25, 0.45, 0.2, 0.1};  // weights of chains of 1, 2, 3, … operators; at most 8
   std::vector<int> buckets;                              // of split.h that may be used; empty: the open ones
+  double fast_math = 0.5;                                // share of `cpp` kernels compiled with -ffast-math
   double second_style = 0.5;  // share of operators lowered in their second style, where they have one
 };
 

@@ -32,8 +32,9 @@ inline const std::string kCppRows =
     "    int n = W;\n    for (int j = 0; j < n; j++) v[j] = xp[i * n + j];\n";
 inline const std::string kCppTail =
     "    for (int j = 0; j < n; j++) yp[i * n + j] = v[j];\n  }\n  return y;\n}\n\"\"\"\n"
-    "kernel = load_inline(name=\"kernel\", cpp_sources=source, functions=[\"forward\"], extra_cflags=[\"-O3\"])\n\n"
-    "class ModelNew(torch.nn.Module):\n    def forward(self, x";
+    "kernel = load_inline(name=\"kernel\", cpp_sources=source, functions=[\"forward\"], extra_cflags=[\"-O3\"";
+inline const std::string kCppFastMath = ", \"-ffast-math\"";
+inline const std::string kCppModel = "])\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x";
 inline const std::string kCppCall = "):\n        return kernel.forward(x";
 
 // `triton` candidates.
