@@ -33,7 +33,7 @@ struct SftReport {
   std::vector<SftPoint> points;
   int64_t steps = 0, rows = 0, tokens = 0;
   double seconds = 0, tokens_per_second = 0, held_out = 0;
-  std::string stopped;  // "plateau" | "rows" | "steps" | "time" | "end of rows"
+  std::string stopped;  // "plateau" | "rows" | "steps" | "time" | "end of rows" | "stopped" (by on_point)
 };
 
 // `next` returns fresh rows, a few hundred a call, and none at the end; it is called ahead of need from one other

@@ -113,6 +113,7 @@ class Trainer {
   virtual const lm::Tokenizer& tokenizer() const = 0;
   virtual int64_t step() const = 0;
   virtual double lr() const = 0;        // of the next step
+  virtual double lr_base() const = 0;   // before warm-up and schedule
   virtual void set_lr(double lr) = 0;   // base rate from now on; the schedule still scales it
   virtual PolicyOptions& policy() = 0;  // may be changed between steps; kl > 0 only if it was > 0 at open
 };
