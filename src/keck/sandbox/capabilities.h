@@ -46,7 +46,7 @@ struct Capabilities {
 
 Json to_json(const Capabilities& capabilities);
 
-// Tries everything, in throw-away children; about 20 ms. Leaves no process, mount or cgroup.
+// Tries everything, in throw-away children; about 50 ms. Leaves no process, mount or cgroup.
 Capabilities probe_capabilities();
 
 // The level to run at. `configured` is "auto" (the best that the host gives), "strong" or "weak"; a stronger demand

@@ -23,22 +23,22 @@
 extern "C" {
 #endif
 
-#define KZ_SPEC_VERSION 1
+#define KZ_EXPORT __attribute__((visibility("default")))
 
 // Prepares what every child shares: the pid namespace to come back to and the compiled seccomp filters.
-int kz_zygote_init(void);
+KZ_EXPORT int kz_zygote_init(void);
 
 // Makes the next fork of this thread land in the slot's box. On failure nothing has changed.
-int kz_before_fork(const char* spec);
+KZ_EXPORT int kz_before_fork(const char* spec);
 // Undoes kz_before_fork for the zygote itself.
-int kz_after_fork(void);
+KZ_EXPORT int kz_after_fork(void);
 
 // Locks the calling process in for good. `keep`: descriptors that stay open (the socket). `err` gets one line on
 // failure.
-int kz_confine(const char* spec, const int* keep, int n_keep, char* err, size_t err_size);
+KZ_EXPORT int kz_confine(const char* spec, const int* keep, int n_keep, char* err, size_t err_size);
 
 // Seccomp only, for a trusted child that should lose its teeth later (allow_processes = 0: no fork, no exec).
-int kz_seccomp(int allow_processes);
+KZ_EXPORT int kz_seccomp(int allow_processes);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,15 +29,16 @@ class PrivateDir {
   Result<std::string> read(std::string_view name, uint64_t limit = 256ULL << 20) const;
   // A copy as a sealed memfd: what leaves the sandbox.
   Result<Fd> take(std::string_view name, uint64_t limit = 256ULL << 20) const;
-  // Where the program sees it: kWorkDir at strong.
+  // Where the program sees it: kWorkDir in a box.
   const std::string& inside() const { return inside_; }
 
  private:
   friend struct RunAccess;
   PrivateDir() = default;
-  Fd dir_;
+  std::unique_ptr<Slot> slot_;  // its private folder is this one
+  Fd host_;                     // weak only; else the slot holds it
+  int fd_ = -1;
   std::string inside_;
-  fs::path host_;  // weak only
 };
 
 inline constexpr std::string_view kWorkDir = "/tmp";
@@ -46,7 +48,6 @@ struct RunSpec {
   std::vector<std::string>
       env;  // "NAME=value"; PATH=/usr/bin:/bin, HOME and TMPDIR=cwd and LC_ALL=C are added where missing
   PrivateDir* dir = nullptr;  // cwd; null: a fresh one for this run
-  std::vector<Bind> extra;    // read-only, on top of the pool's (costs some 0.05 ms each)
   Limits limits;
   double wall_seconds = 60;
   uint64_t output_bytes =

@@ -32,7 +32,7 @@ std::vector<Bind> worker_binds(const Layout& layout);
 std::vector<Bind> toolchain_binds(const Layout& layout);
 
 struct Limits {
-  uint64_t memory_bytes = 2ULL << 30;  // by cgroup, else RLIMIT_DATA over what the process had at confinement
+  uint64_t memory_bytes = 2ULL << 30;  // by cgroup, else RLIMIT_AS above what the process had at confinement
   int processes = 256;                 // tasks, threads included, by cgroup, else RLIMIT_NPROC
   double cpus = 0;                     // quota in cores; 0: none
   double cpu_seconds = 0;              // RLIMIT_CPU a process; 0: none
@@ -70,13 +70,14 @@ class Slot {
   uint64_t oom_kills() const;    // since acquire
   bool empty() const;            // no process left but keck-init
 
+  struct State;  // insides, slot_state.h
+
  private:
   friend class SlotPool;
   friend struct SlotAccess;
   explicit Slot(SlotPool& pool);  // in slot.cpp, where State is complete
 
   SlotPool& pool_;
-  struct State;
   std::unique_ptr<State> state_;
   uid_t uid_ = 0;
   std::string child_spec_;
@@ -89,6 +90,7 @@ struct SlotPoolOptions {
   fs::path state;             // weak level: private folders are made here; must be readable by our uid only
   std::string name = "keck";  // shown in cgroup names
   int max_slots = 64;
+  fs::path init;  // keck-init; empty: beside this executable
 };
 
 // Owner of uids, cgroup folders and the template of the private root. Thread-safe. Removes what it made; groups that a
@@ -106,10 +108,11 @@ class SlotPool {
   // How each limit is enforced here: {"level","kill","memory","processes","freeze","network","files","uid"}.
   Json describe() const;
 
+  struct Impl;  // insides, slot_state.h
+
  private:
   friend class Slot;
   friend struct SlotAccess;
-  struct Impl;
   explicit SlotPool(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
