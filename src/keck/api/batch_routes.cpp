@@ -115,7 +115,7 @@ Task<HttpResponse> get(Service& service, HttpRequest request) {
       co_return error_response(404, "not_found", "no batch has this id; finished jobs are forgotten after a while");
     const bool enough = first_is_enough ? (*counts)->last_sequence > after : (*counts)->finished == (*counts)->total;
     const double left = deadline - steady_seconds();
-    if (enough || left <= 0 || service.state() == Service::State::kDraining) {
+    if (enough || left <= 0 || service.waiting().closed()) {
       auto views = service.jobs().journal().batch_finished(id, after, kItemsPerReply);
       if (!views) co_return error_response(views.error());
       co_return batch_reply(id, **counts, after, std::move(*views));

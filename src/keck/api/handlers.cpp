@@ -42,7 +42,7 @@ Task<HttpResponse> answer_when_done(Service& service, std::string id, double wai
     if (job.state == JobState::kDone) co_return json_response(200, job.answer);
     if (job.state == JobState::kCancelled) co_return error_response(410, "cancelled", "this job was cancelled");
     const double left = deadline - steady_seconds();
-    if (left <= 0 || service.state() == Service::State::kDraining) {
+    if (left <= 0 || service.waiting().closed()) {
       HttpResponse response = json_response(202, {{"id", id}, {"state", to_string(job.state)}});
       response.headers.emplace_back("Location",
                                     (job.kind == JobKind::kModule ? "/v1/modules/" : "/v1/evaluations/") + id);

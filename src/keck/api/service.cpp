@@ -11,7 +11,7 @@ namespace {
 // What an answer depends on beside the request. Counters and load must not be in it: they change by themselves.
 std::string environment_of(const Json& capabilities) {
   Json json = capabilities;
-  for (const char* volatile_part : {"statistics", "started", "uptime_s"}) json.erase(volatile_part);
+  for (const char* volatile_part : {"workers", "statistics"}) json.erase(volatile_part);
   return dump_json(json);
 }
 
@@ -90,7 +90,7 @@ void Service::work() {
       log::error(std::string("evaluator: ") + e.what());
       answer = unscored(work->request, std::string("an error of the server: ") + e.what());
     }
-    if (stop_running_ && *work->cancelled) {
+    if (stopping_ && *work->cancelled) {
       jobs_->give_back(work->id);
       continue;
     }
@@ -101,15 +101,19 @@ void Service::work() {
 }
 
 void Service::drain() {
-  if (state_.exchange(State::kDraining) == State::kDraining) return;
+  if (!jobs_ || state_.exchange(State::kDraining) == State::kDraining) return;
   jobs_->drain();
-  const Stopwatch watch;
-  while (busy_ > 0 && watch.seconds() < options_.drain_s) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  if (busy_ == 0) return;
-  stop_running_ = true;
-  jobs_->cancel_running();
-  while (busy_ > 0 && watch.seconds() < options_.drain_s + 10)
+  for (const Stopwatch watch; busy_ > 0 && !stopping_ && watch.seconds() < options_.drain_s;)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (busy_ == 0) return;
+  hurry();
+  for (const Stopwatch watch; busy_ > 0 && watch.seconds() < 10;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+void Service::hurry() {
+  stopping_ = true;
+  jobs_->cancel_running();
 }
 
 void Service::wake_all() {
@@ -128,6 +132,15 @@ Json Service::capabilities() const {
 
 Json Service::evaluator_statistics() const {
   return state_ == State::kStarting || !evaluator_ ? Json::object() : evaluator_->statistics();
+}
+
+Json describe_api() {
+  Router router("");
+  Service service({}, nullptr);
+  add_evaluation_routes(router, service);
+  add_batch_routes(router, service);
+  add_operation_routes(router, service);
+  return router.openapi();
 }
 
 }  // namespace kz::keck

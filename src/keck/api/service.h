@@ -29,6 +29,7 @@ class Service {
  public:
   enum class State { kStarting, kReady, kFailed, kDraining };
 
+  // Without jobs it can only describe itself.
   Service(const ServiceOptions& options, std::unique_ptr<Jobs> jobs);
   ~Service();  // drains
 
@@ -41,7 +42,9 @@ class Service {
   // Stops taking works, waits for the running ones (drain_s, then they are stopped and kept for the next daemon).
   // Blocks.
   void drain();
-  void wake_all();  // ends all long-polls; on the reactor's thread
+  void hurry();                             // running works are stopped now, not at the end of drain_s
+  void wake_all();                          // ends all long-polls; on the reactor's thread
+  bool stuck() const { return busy_ > 0; }  // after drain: a work did not end although it was told to
 
   State state() const { return state_; }
   void failed(const std::string& why);  // begin will not come
@@ -61,10 +64,12 @@ class Service {
   std::unique_ptr<Waiting> waiting_;
   Metrics metrics_;
   std::atomic<State> state_{State::kStarting};
-  std::atomic<bool> stop_running_{false};
+  std::atomic<bool> stopping_{false};
   std::atomic<int> busy_{0};
   std::vector<std::thread> threads_;
 };
+
+Json describe_api();  // OpenAPI, without a server
 
 // The parts of the route table, one file each.
 void add_evaluation_routes(Router& router, Service& service);

@@ -29,6 +29,7 @@ void Waiting::wake(const std::string& topic, uint64_t number) {
 }
 
 void Waiting::announce(const std::string& topic) {
+  if (closed_) return;  // the reactor may be gone
   reactor_.post([this, topic] { wake(topic, 0); });
 }
 

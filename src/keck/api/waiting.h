@@ -2,6 +2,7 @@
 // thread, the reactor's; only announce may be called from others.
 #pragma once
 
+#include <atomic>
 #include <coroutine>
 #include <cstdint>
 #include <functional>
@@ -39,7 +40,8 @@ class Waiting {
   }
 
   void announce(const std::string& topic);  // from any thread
-  void close();                             // wakes all, and lets nobody wait any more
+  void close();                             // wakes all, and lets nobody wait any more: waits end at once
+  bool closed() const { return closed_; }
   size_t size() const { return waiters_.size(); }
 
  private:
@@ -53,7 +55,7 @@ class Waiting {
   Reactor& reactor_;
   std::multimap<std::string, Waiter> waiters_;
   uint64_t numbers_ = 0;
-  bool closed_ = false;
+  std::atomic<bool> closed_{false};
 };
 
 }  // namespace kz::keck
