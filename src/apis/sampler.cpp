@@ -50,7 +50,7 @@ std::vector<std::string> draw_list(Rng& rng, const Cooccurrence& counts, const s
     for (size_t i = 0; i < pool.size(); ++i) {
       weights[i] = 0;
       if (!candidate[i]) continue;
-      // Lift over what chance would give, times the frequency: the conditional count, multiplied over the list.
+      // An API that never stood beside one of those drawn has only the uniform share.
       weights[i] = 1;
       for (const std::string& have : list) weights[i] *= static_cast<double>(counts.count(have, pool[i]));
     }
