@@ -54,21 +54,25 @@ Result<Store> Store::create(const fs::path& file, const std::map<std::string, st
   if (fs::exists(file)) {
     return fail("exists", file.string() + " exists: resume it with --resume, or choose another name");
   }
+  // Made under another name and renamed when whole: a kill leaves a store or none.
+  const fs::path made = file.string() + ".new";
+  std::error_code ec;
+  fs::remove(made, ec);
   try {
-    auto impl = std::make_unique<Impl>(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    impl->db.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
-    SQLite::Transaction transaction(impl->db);
-    impl->db.exec(kSchema);
-    Store store(std::move(impl));
+    Store store(std::make_unique<Impl>(made, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE));
+    SQLite::Transaction transaction(store.impl_->db);
+    store.impl_->db.exec(kSchema);
     auto values = meta;
     values["schema_version"] = std::to_string(kSchemaVersion);
     values.emplace("created", utc_now());
     for (const auto& [key, value] : values) KZ_TRY(store.set_meta(key, value));
     transaction.commit();
-    return store;
   } catch (const SQLite::Exception& e) {
     return tl::unexpected(Impl::explain(file, "making the run store", e));
   }
+  fs::rename(made, file, ec);
+  if (ec) return fail("io", file.string() + ": " + ec.message() + ": check the disk and the folder's permissions");
+  return open(file);
 }
 
 Result<Store> Store::open(const fs::path& file) {
@@ -98,33 +102,33 @@ Result<Store> Store::open_read_only(const fs::path& file) {
 Result<std::map<std::string, std::string>> Store::meta() const {
   return impl_->guard("reading meta", [&] {
     std::map<std::string, std::string> out;
-    auto& q = impl_->query("SELECT key, value FROM meta");
-    while (q.executeStep()) out[text_of(q.getColumn(0))] = text_of(q.getColumn(1));
+    const Cursor q = impl_->query("SELECT key, value FROM meta");
+    while (q->executeStep()) out[text_of(q->getColumn(0))] = text_of(q->getColumn(1));
     return out;
   });
 }
 
 Status Store::set_meta(const std::string& key, const std::string& value) {
   return impl_->guard_void("writing meta", [&] {
-    auto& q = impl_->query("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
-    q.bind(1, key);
-    q.bind(2, value);
-    q.exec();
+    const Cursor q = impl_->query("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
+    q->bind(1, key);
+    q->bind(2, value);
+    q->exec();
   });
 }
 
 Result<int64_t> Store::add_verdict(const VerdictKey& key, const keck::Verdict& verdict, int64_t unit) {
   return impl_->guard("recording a verdict", [&]() -> int64_t {
-    auto& q = impl_->query(
+    const Cursor q = impl_->query(
         "INSERT INTO verdicts(module, candidate, backend, unit, outcome, right, verdict) VALUES(?, ?, ?, ?, ?, ?, ?)");
-    q.bind(1, key.module);
-    q.bind(2, key.candidate);
-    q.bind(3, key.backend);
-    q.bind(4, unit);
-    q.bind(5, std::string(keck::to_string(verdict.outcome)));
-    q.bind(6, verdict.right() ? 1 : 0);
-    q.bind(7, dump_json(keck::to_json(trimmed(verdict))));
-    q.exec();
+    q->bind(1, key.module);
+    q->bind(2, key.candidate);
+    q->bind(3, key.backend);
+    q->bind(4, unit);
+    q->bind(5, std::string(keck::to_string(verdict.outcome)));
+    q->bind(6, verdict.right() ? 1 : 0);
+    q->bind(7, dump_json(keck::to_json(trimmed(verdict))));
+    q->exec();
     return impl_->db.getLastInsertRowid();
   });
 }
@@ -133,17 +137,17 @@ Result<std::optional<RecordedVerdict>> Store::nth_verdict(const VerdictKey& key,
   std::string text;
   RecordedVerdict out;
   auto found = impl_->guard("reading a verdict", [&] {
-    auto& q = impl_->query(
+    const Cursor q = impl_->query(
         "SELECT id, unit, verdict FROM verdicts WHERE module = ? AND candidate = ? AND backend = ? ORDER BY id LIMIT 1 "
         "OFFSET ?");
-    q.bind(1, key.module);
-    q.bind(2, key.candidate);
-    q.bind(3, key.backend);
-    q.bind(4, n);
-    if (!q.executeStep()) return false;
-    out.id = q.getColumn(0).getInt64();
-    out.unit = q.getColumn(1).getInt64();
-    text = text_of(q.getColumn(2));
+    q->bind(1, key.module);
+    q->bind(2, key.candidate);
+    q->bind(3, key.backend);
+    q->bind(4, n);
+    if (!q->executeStep()) return false;
+    out.id = q->getColumn(0).getInt64();
+    out.unit = q->getColumn(1).getInt64();
+    text = text_of(q->getColumn(2));
     return true;
   });
   if (!found) return tl::unexpected(found.error());
@@ -155,23 +159,23 @@ Result<std::optional<RecordedVerdict>> Store::nth_verdict(const VerdictKey& key,
 
 Result<int64_t> Store::count_verdicts(const VerdictKey& key) const {
   return impl_->guard("counting verdicts", [&]() -> int64_t {
-    auto& q = impl_->query("SELECT COUNT(*) FROM verdicts WHERE module = ? AND candidate = ? AND backend = ?");
-    q.bind(1, key.module);
-    q.bind(2, key.candidate);
-    q.bind(3, key.backend);
-    q.executeStep();
-    return q.getColumn(0).getInt64();
+    const Cursor q = impl_->query("SELECT COUNT(*) FROM verdicts WHERE module = ? AND candidate = ? AND backend = ?");
+    q->bind(1, key.module);
+    q->bind(2, key.candidate);
+    q->bind(3, key.backend);
+    q->executeStep();
+    return q->getColumn(0).getInt64();
   });
 }
 
 Result<int64_t> Store::add_report(const std::string& key, const keck::ModuleReport& report, int64_t unit) {
   return impl_->guard("recording a gate report", [&]() -> int64_t {
-    auto& q = impl_->query("INSERT INTO reports(key, unit, outcome, report) VALUES(?, ?, ?, ?)");
-    q.bind(1, key);
-    q.bind(2, unit);
-    q.bind(3, std::string(keck::to_string(report.outcome)));
-    q.bind(4, dump_json(keck::to_json(report)));
-    q.exec();
+    const Cursor q = impl_->query("INSERT INTO reports(key, unit, outcome, report) VALUES(?, ?, ?, ?)");
+    q->bind(1, key);
+    q->bind(2, unit);
+    q->bind(3, std::string(keck::to_string(report.outcome)));
+    q->bind(4, dump_json(keck::to_json(report)));
+    q->exec();
     return impl_->db.getLastInsertRowid();
   });
 }
@@ -180,13 +184,13 @@ Result<std::optional<RecordedReport>> Store::nth_report(const std::string& key, 
   std::string text;
   RecordedReport out;
   auto found = impl_->guard("reading a gate report", [&] {
-    auto& q = impl_->query("SELECT id, unit, report FROM reports WHERE key = ? ORDER BY id LIMIT 1 OFFSET ?");
-    q.bind(1, key);
-    q.bind(2, n);
-    if (!q.executeStep()) return false;
-    out.id = q.getColumn(0).getInt64();
-    out.unit = q.getColumn(1).getInt64();
-    text = text_of(q.getColumn(2));
+    const Cursor q = impl_->query("SELECT id, unit, report FROM reports WHERE key = ? ORDER BY id LIMIT 1 OFFSET ?");
+    q->bind(1, key);
+    q->bind(2, n);
+    if (!q->executeStep()) return false;
+    out.id = q->getColumn(0).getInt64();
+    out.unit = q->getColumn(1).getInt64();
+    text = text_of(q->getColumn(2));
     return true;
   });
   if (!found) return tl::unexpected(found.error());
@@ -198,10 +202,10 @@ Result<std::optional<RecordedReport>> Store::nth_report(const std::string& key, 
 
 Result<int64_t> Store::count_reports(const std::string& key) const {
   return impl_->guard("counting gate reports", [&]() -> int64_t {
-    auto& q = impl_->query("SELECT COUNT(*) FROM reports WHERE key = ?");
-    q.bind(1, key);
-    q.executeStep();
-    return q.getColumn(0).getInt64();
+    const Cursor q = impl_->query("SELECT COUNT(*) FROM reports WHERE key = ?");
+    q->bind(1, key);
+    q->executeStep();
+    return q->getColumn(0).getInt64();
   });
 }
 
@@ -210,10 +214,10 @@ Status Store::add_lists(const std::vector<std::vector<std::string>>& lists) {
     SQLite::Transaction transaction(impl_->db);
     impl_->db.exec("DELETE FROM lists");
     for (size_t i = 0; i < lists.size(); ++i) {
-      auto& q = impl_->query("INSERT INTO lists(id, apis) VALUES(?, ?)");
-      q.bind(1, static_cast<int64_t>(i));
-      q.bind(2, dump_json(Json(lists[i])));
-      q.exec();
+      const Cursor q = impl_->query("INSERT INTO lists(id, apis) VALUES(?, ?)");
+      q->bind(1, static_cast<int64_t>(i));
+      q->bind(2, dump_json(Json(lists[i])));
+      q->exec();
     }
     transaction.commit();
   });
@@ -222,9 +226,9 @@ Status Store::add_lists(const std::vector<std::vector<std::string>>& lists) {
 Result<std::vector<std::vector<std::string>>> Store::lists() const {
   return impl_->guard("reading API lists", [&] {
     std::vector<std::vector<std::string>> out;
-    auto& q = impl_->query("SELECT apis FROM lists ORDER BY id");
-    while (q.executeStep()) {
-      out.push_back(Json::parse(text_of(q.getColumn(0)), nullptr, false).get<std::vector<std::string>>());
+    const Cursor q = impl_->query("SELECT apis FROM lists ORDER BY id");
+    while (q->executeStep()) {
+      out.push_back(Json::parse(text_of(q->getColumn(0)), nullptr, false).get<std::vector<std::string>>());
     }
     return out;
   });
@@ -232,9 +236,9 @@ Result<std::vector<std::vector<std::string>>> Store::lists() const {
 
 Result<int64_t> Store::count(const std::string& table) const {
   return impl_->guard("counting rows", [&]() -> int64_t {
-    auto& q = impl_->query("SELECT COUNT(*) FROM " + table);
-    q.executeStep();
-    return q.getColumn(0).getInt64();
+    const Cursor q = impl_->query("SELECT COUNT(*) FROM " + table);
+    q->executeStep();
+    return q->getColumn(0).getInt64();
   });
 }
 

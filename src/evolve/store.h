@@ -47,6 +47,7 @@ class Store {
   Result<std::optional<StepRecord>> last_step() const;  // without rollouts and modules
   Result<double> seconds() const;                       // wall time of all committed steps
   Result<std::vector<ModuleRecord>> modules() const;
+  Result<int64_t> rounds_done() const;  // rounds with at least one step of the Coder
   Status commit_round(int round, const std::map<std::string, double>& numbers);
 
   // One transaction: all samples of an evaluation and its numbers. `name`: "before" or "after".

@@ -14,16 +14,29 @@
 
 namespace kz::evolve {
 
+// A prepared statement in use; reset when it goes, since an open reader would block checkpoints of the log.
+class Cursor {
+ public:
+  explicit Cursor(SQLite::Statement& statement) : statement_(statement) {}
+  Cursor(const Cursor&) = delete;
+  ~Cursor() { statement_.tryReset(); }
+  SQLite::Statement* operator->() const { return &statement_; }
+  SQLite::Statement& operator*() const { return statement_; }
+
+ private:
+  SQLite::Statement& statement_;
+};
+
 struct Store::Impl {
   Impl(const fs::path& file, int flags) : path(file), db(file.string(), flags, /*aBusyTimeoutMs=*/10000) {}
 
-  // A prepared statement, reset and without bindings. One caller at a time: the store belongs to one thread.
-  SQLite::Statement& query(const std::string& sql) {
+  // Prepared once, without bindings. One user of each at a time: the store belongs to one thread.
+  Cursor query(const std::string& sql) {
     auto& slot = statements[sql];
     if (!slot) slot = std::make_unique<SQLite::Statement>(db, sql);
     slot->reset();
     slot->clearBindings();
-    return *slot;
+    return Cursor(*slot);
   }
 
   // Runs `work` and turns SQLite's exceptions into one line that says where and what to do.
