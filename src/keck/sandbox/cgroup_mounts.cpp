@@ -48,7 +48,8 @@ std::vector<CgroupMount> parse_cgroup_mounts(std::string_view mountinfo, std::st
     if (path.empty()) continue;
     // The mount may show a part of the hierarchy only (containers): take its root off the path.
     if (root != "/" && path.compare(0, root.size(), root) == 0) path = path.substr(root.size());
-    m.own = m.mount_point / fs::path(path).relative_path();
+    const fs::path below = fs::path(path).relative_path();
+    m.own = below.empty() ? m.mount_point : m.mount_point / below;
     const auto same = [&](const CgroupMount& other) {
       return other.v2 == m.v2 && other.memory == m.memory && other.pids == m.pids && other.cpu == m.cpu &&
              other.freezer == m.freezer;

@@ -30,7 +30,7 @@ namespace {
 
 [[noreturn]] void give_up(const Spec& spec, char kind, const char* what, int status) {
   char line[512];
-  const int n = snprintf(line, sizeof line, "%c%s: %s", kind, what, strerror(-status));
+  const int n = snprintf(line, sizeof line, "%c%s: %s\n", kind, what, strerror(-status));
   if (spec.status_fd >= 0 && write(spec.status_fd, line, static_cast<size_t>(n)) < 0) _exit(72);
   _exit(kind == 'X' ? 127 : 71);
 }

@@ -209,10 +209,15 @@ Result<RunResult> Run::wait() {
     if (out_pipe_ || err_pipe_) ::usleep(200);
   }
   while (status_pipe_ && report_.size() < 4096) read_status();
-  if (!report_.empty() && report_[0] == 'H')
-    return fail("host", "the sandbox of a program failed: " + report_.substr(1));
+  // "H…\n" or "X…\n" of the process that should have become the program, then "S" and the wait status of `watch`.
+  const size_t line = report_.find('\n');
+  if (line != std::string::npos && report_[0] != 'S') {
+    const std::string text = report_.substr(1, line - 1);
+    if (report_[0] == 'H') return fail("host", "the sandbox of a program failed: " + text);
+    err_.add("cannot execute " + text + "\n");
+    report_.erase(0, line + 1);
+  }
   if (report_.size() > sizeof status && report_[0] == 'S') std::memcpy(&status, report_.data() + 1, sizeof status);
-  if (!report_.empty() && report_[0] == 'X') err_.add("cannot execute " + report_.substr(1) + "\n");
   if (WIFEXITED(status)) result_.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result_.signal = WTERMSIG(status);
   if (group.usable()) {

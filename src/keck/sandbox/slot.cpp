@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "keck/sandbox/detached_tmpfs.h"
 #include "keck/sandbox/slot_state.h"
 #include "keck/sandbox/spec.h"
@@ -46,7 +47,7 @@ Status start_box(SlotPool::Impl& pool, Slot::State& s) {
   (*status)[1].reset();
   const auto report = first_report((*status)[0].get(), 10);
   if (!report) return tl::unexpected(report.error());
-  if (!report->empty()) return fail("host", "a sandbox box can't be made: " + report->substr(1));
+  if (!report->empty()) return fail("host", "a sandbox box can't be made: " + std::string(trim(report->substr(1))));
   return {};
 }
 
@@ -65,7 +66,7 @@ std::string SlotAccess::spec(const Slot& slot, bool program) {
   if (!pool.cgroups.has_memory()) t += line("address", limits.memory_bytes);
   if (!pool.cgroups.has_pids()) {
     // RLIMIT_NPROC counts all tasks of a uid: only for a uid of its own is it the slot's.
-    const uint64_t others = pool.switch_uid ? 0 : tasks_of_uid(s.place->uid);
+    const uint64_t others = pool.switch_uid ? 0 : slot.pool_.impl_->own_uid_tasks();
     t += line("nproc", others + static_cast<uint64_t>(limits.processes));
   }
   const bool processes = program || (limits.allow_processes && pool.boxes);

@@ -11,10 +11,12 @@
 #include <cstring>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "keck/sandbox/slot_state.h"
 #include "keck/sandbox/spec.h"
+#include "keck/sandbox/task_files.h"
 
 namespace kz::keck::sandbox {
 namespace {
@@ -99,7 +101,8 @@ Status make_template(SlotPoolOptions& options, Fd& executable, Spawned* holder, 
     (*life)[1].reset();
     ::kill(child->pid, SIGKILL);
     reap(*child, 5);
-    return fail("host", "the private root can't be made: " + (report ? report->substr(1) : report.error().message));
+    return fail("host", "the private root can't be made: " +
+                            (report ? std::string(trim(report->substr(1))) : report.error().message));
   }
   *root_ns = Fd(::open(("/proc/" + std::to_string(child->pid) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
   if (!*root_ns) return fail("host", "the private root's namespace can't be opened: " + errno_text(errno));
@@ -269,6 +272,16 @@ void SlotPool::Impl::give_back(std::unique_ptr<Place> place, Spawned init) {
   if (place) free.push_back(std::move(place));
   if (init.pid > 0) dying.push_back(std::move(init));
   std::erase_if(dying, [](const Spawned& child) { return reap(child, 0); });
+}
+
+uint64_t SlotPool::Impl::own_uid_tasks() {
+  constexpr double kFreshSeconds = 5;  // a walk through /proc costs milliseconds
+  const std::scoped_lock lock(mutex);
+  if (steady_seconds() - uid_tasks_at > kFreshSeconds) {
+    uid_tasks = tasks_of_uid(::geteuid());
+    uid_tasks_at = steady_seconds();
+  }
+  return uid_tasks;
 }
 
 void SlotPool::Impl::reap_dying(double timeout_s) {

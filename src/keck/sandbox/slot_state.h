@@ -49,10 +49,13 @@ struct SlotPool::Impl {
   std::vector<std::unique_ptr<Place>> free;
   std::vector<Spawned> dying;  // boxes that were killed and not reaped yet
   int made = 0, out = 0;
+  uint64_t uid_tasks = 0;      // tasks of our own uid, counted …
+  double uid_tasks_at = -1e9;  // … at this time
 
   Result<std::unique_ptr<Place>> take_place();
   void give_back(std::unique_ptr<Place> place, Spawned init);
   void reap_dying(double timeout_s);
+  uint64_t own_uid_tasks();
 };
 
 // The way in for run.cpp and private_dir.cpp.
