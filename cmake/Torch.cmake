@@ -10,7 +10,9 @@ endif()
 add_library(kz_torch INTERFACE)
 target_include_directories(kz_torch SYSTEM INTERFACE ${KZ_TORCH_DIR}/include ${KZ_TORCH_DIR}/include/torch/csrc/api/include)
 target_compile_definitions(kz_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
-target_link_libraries(kz_torch INTERFACE
-  ${KZ_TORCH_DIR}/lib/libtorch.so ${KZ_TORCH_DIR}/lib/libtorch_cpu.so ${KZ_TORCH_DIR}/lib/libc10.so)
+# libtorch_cuda is not named: lm/model.cpp loads it when a CUDA device is asked for, and a start on the CPU is quicker without.
+target_link_libraries(kz_torch INTERFACE ${KZ_TORCH_DIR}/lib/libtorch_cpu.so ${KZ_TORCH_DIR}/lib/libc10.so)
+# libtorch_cpu exports half of an older std::filesystem, which crashes when it wins: libstdc++ must come before it.
+target_link_options(kz_torch INTERFACE -Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state)
 # torch's libraries name each other by DT_RUNPATH; the wheel's CUDA libraries are found by them, not by us.
 target_link_options(kz_torch INTERFACE -Wl,--allow-shlib-undefined -Wl,-rpath,${KZ_TORCH_DIR}/lib)
