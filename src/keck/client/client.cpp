@@ -79,9 +79,9 @@ class Client::Impl : public Connections {
 
 Result<Client> Client::make(const ClientOptions& options) {
   ClientOptions checked = options;
-  while (!checked.url.empty() && checked.url.back() == '/') checked.url.pop_back();
   if (checked.url.find("://") == std::string::npos) checked.url = "http://" + checked.url;
   const size_t scheme = checked.url.rfind("https://", 0) == 0 ? 8 : checked.url.rfind("http://", 0) == 0 ? 7 : 0;
+  while (checked.url.size() > scheme && checked.url.back() == '/') checked.url.pop_back();
   if (scheme == 0 || checked.url.size() == scheme || checked.url.find('/', scheme) != std::string::npos)
     return fail("url", "\"" + options.url + "\" is no URL of a Keck: give http://HOST:PORT");
   return Client(std::make_shared<Impl>(checked));
