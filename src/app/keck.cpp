@@ -67,8 +67,6 @@ void add_doctor(CLI::App& app, DoctorCommand& doctor) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // An ordinary user may become root of a namespace of its own, but only while the process has one thread.
-  kz::keck::sandbox::enter_user_namespace();
   kz::log::set_name("keck");
 
   CLI::App app(

@@ -59,7 +59,7 @@ Json to_json(const Capabilities& c) {
               {"vm_read_other_uid", c.vm_read_other_uid},
               {"pidfd", c.pidfd},
               {"root", c.root},
-              {"entered_user_ns", c.entered_user_ns},
+              {"in_user_ns", c.in_user_ns},
               {"caps", c.caps},
               {"kernel", c.kernel}};
 }

@@ -39,9 +39,9 @@ struct Capabilities {
   bool vm_read_other_uid = false;  // … of a child that switched uid (CAP_SYS_PTRACE)
   bool pidfd = false;
   bool root = false;
-  bool entered_user_ns = false;  // we run in a user namespace with one uid (enter_user_namespace)
-  std::string caps;              // effective capability set, hex
-  std::string kernel;            // uname -r
+  bool in_user_ns = false;  // root of a user namespace only (rootless containers)
+  std::string caps;         // effective capability set, hex
+  std::string kernel;       // uname -r
 };
 
 Json to_json(const Capabilities& capabilities);
@@ -57,10 +57,5 @@ Result<Level> choose(const Capabilities& capabilities, std::string_view configur
 // What the level lacks here, one line each, for `keck doctor` and verdicts ("no memory limit by cgroup: RLIMIT_DATA
 // instead").
 std::vector<std::string> missing(const Capabilities& capabilities, Level level);
-
-// For an ordinary user on a host that permits user namespaces: moves this process into one where it holds the
-// capabilities that boxes need. Call it first in main, while the process has one thread. False where it is useless or
-// refused.
-bool enter_user_namespace();
 
 }  // namespace kz::keck::sandbox

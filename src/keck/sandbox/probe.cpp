@@ -46,14 +46,22 @@ bool can_unshare(int flags) {
   return in_child([=] { return ::unshare(flags) == 0; });
 }
 
+// A zygote enters a box for one fork and comes back; root of a mere user namespace can't.
+bool can_enter_and_leave_pid_ns() {
+  return in_child([] {
+    const Fd own(::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC));
+    return own && ::unshare(CLONE_NEWPID) == 0 && ::setns(own.get(), CLONE_NEWPID) == 0;
+  });
+}
+
 // The whole way of a box, with an empty root.
 bool can_make_private_root(bool keep_proc) {
   return in_child([=] {
     const char* what = "";
-    if (::unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) return false;
+    auto folder = detached_tmpfs(1 << 20, std::nullopt);  // as the daemon does, from outside
+    if (!folder || ::unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) return false;
     const Fd own(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
-    auto folder = detached_tmpfs(1 << 20, std::nullopt);
-    if (!own || !folder) return false;
+    if (!own) return false;
     Spec spec;
     spec.keep_proc = keep_proc;
     if (make_template(spec, &what) != 0) return false;
@@ -134,14 +142,14 @@ Capabilities probe_capabilities() {
   c.root = ::geteuid() == 0;
   unsigned inside = 0, outside = 0, count = 0;
   const auto map = read_file("/proc/self/uid_map", 4096);
-  c.entered_user_ns = map && std::sscanf(map->c_str(), "%u %u %u", &inside, &outside, &count) == 3 && count == 1;
+  c.in_user_ns = map && std::sscanf(map->c_str(), "%u %u %u", &inside, &outside, &count) == 3 && count != ~0U;
   c.mount_ns = can_unshare(CLONE_NEWNS);
-  c.pid_ns = can_unshare(CLONE_NEWPID);
+  c.pid_ns = can_enter_and_leave_pid_ns();
   c.net_ns = can_unshare(CLONE_NEWNET);
   c.ipc_ns = can_unshare(CLONE_NEWIPC);
   c.uts_ns = can_unshare(CLONE_NEWUTS);
   c.user_ns = can_unshare(CLONE_NEWUSER);
-  c.private_root = c.mount_ns && c.pid_ns && can_make_private_root(c.entered_user_ns);
+  c.private_root = c.mount_ns && c.pid_ns && can_make_private_root(c.in_user_ns);
   probe_cgroups(&c);
   c.seccomp = can_filter();
   c.landlock_abi = landlock_abi();
@@ -150,19 +158,6 @@ Capabilities probe_capabilities() {
   c.vm_read_other_uid = c.uid_switch && can_read_child(true);
   c.pidfd = can_pidfd();
   return c;
-}
-
-bool enter_user_namespace() {
-  // Root in the first namespace has more than a user namespace could give.
-  if (::geteuid() == 0 || !in_child([] { return ::unshare(CLONE_NEWUSER) == 0; })) return false;
-  const std::string uid = std::to_string(::geteuid()), gid = std::to_string(::getegid());
-  const auto enter = [&] {
-    return ::unshare(CLONE_NEWUSER) == 0 && put_text("/proc/self/setgroups", "deny") &&
-           put_text("/proc/self/uid_map", "0 " + uid + " 1") && put_text("/proc/self/gid_map", "0 " + gid + " 1");
-  };
-  // Tried to the end first: a namespace in which no box can be made would only confuse.
-  if (!in_child([&] { return enter() && can_make_private_root(true); })) return false;
-  return enter();
 }
 
 }  // namespace kz::keck::sandbox

@@ -83,7 +83,7 @@ Status make_template(SlotPoolOptions& options, Fd& executable, Spawned* holder, 
   auto life = make_pipe();
   if (!life) return tl::unexpected(life.error());
   std::string text = "version=" + std::to_string(kSpecVersion) +
-                     "\nstatus_fd=1\nlife_fd=0\nkeep_proc=" + (options.capabilities.entered_user_ns ? "1\n" : "0\n");
+                     "\nstatus_fd=1\nlife_fd=0\nkeep_proc=" + (options.capabilities.in_user_ns ? "1\n" : "0\n");
   for (const Bind& bind : options.read_only) {
     text += "read_only=" + bind.from.string() + (bind.to.empty() ? "" : "\t" + bind.to.string()) + "\n";
   }
@@ -177,7 +177,7 @@ Result<std::unique_ptr<SlotPool>> SlotPool::make(const SlotPoolOptions& options)
   // "weak" on a host that could do better is asked for, so it is really weak.
   const bool strong_host = choose(caps, "strong").has_value();
   impl->boxes = can_box(caps) && (options.level == Level::kStrong || !strong_host);
-  impl->switch_uid = caps.uid_switch && caps.vm_read_other_uid && !caps.entered_user_ns;
+  impl->switch_uid = caps.uid_switch && caps.vm_read_other_uid;
   if (!impl->boxes) {
     for (const Bind& bind : options.read_only) impl->switch_uid = impl->switch_uid && others_can_enter(bind.from);
   }
