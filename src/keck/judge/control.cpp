@@ -44,6 +44,7 @@ Json to_json(const JudgeReport& report) {
       {"check_ms", json_number(report.check_ms)},
       {"time_ms", json_number(report.time_ms)},
       {"judge_cpu_s", json_number(report.judge_cpu_s)},
+      {"children_cpu_s", json_number(report.children_cpu_s)},
       {"seed", report.seed},
       {"reference_clean", report.reference_clean}};
 }
@@ -69,6 +70,7 @@ Result<JudgeReport> judge_report_from_json(const Json& json) {
     report.check_ms = number_from_json(json.at("check_ms"));
     report.time_ms = number_from_json(json.at("time_ms"));
     report.judge_cpu_s = number_from_json(json.at("judge_cpu_s"));
+    report.children_cpu_s = number_from_json(json.at("children_cpu_s"));
     report.seed = json.at("seed").get<uint64_t>();
     report.reference_clean = json.at("reference_clean").get<bool>();
     return report;

@@ -67,7 +67,7 @@ struct JudgeReport {
   std::vector<std::string> notes;  // what was skipped and why ("trial outliers: reference not finite")
   double first_call_ms = 0;
   double check_ms = 0, time_ms = 0;  // wall
-  double judge_cpu_s = 0;
+  double judge_cpu_s = 0, children_cpu_s = 0;
   uint64_t seed = 0;
   bool reference_clean = true;  // false: the reference child has a request in flight or is gone; do not use it again
 };

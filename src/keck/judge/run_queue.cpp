@@ -1,6 +1,7 @@
 #include "keck/judge/run_queue.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,6 +9,11 @@
 #include <string>
 
 namespace kz::keck {
+namespace {
+
+constexpr int kFirst = -20;
+
+}  // namespace
 
 RunQueue::RunQueue(pid_t pid) {
   const std::string path = pid > 0 ? "/proc/" + std::to_string(pid) + "/schedstat" : "/proc/thread-self/schedstat";
@@ -22,24 +28,27 @@ double RunQueue::delay_seconds() const {
   return static_cast<double>(waiting) * 1e-9;
 }
 
-Pinned::Pinned(int cpu, std::initializer_list<pid_t> pids) {
-  if (cpu < 0 || cpu >= CPU_SETSIZE) return;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(static_cast<size_t>(cpu), &one);
-  held_ = true;
+Undisturbed::Undisturbed(int cpu, std::initializer_list<pid_t> pids) {
   for (pid_t pid : pids) {
-    Old old{pid, {}};
-    if (::sched_getaffinity(pid, sizeof old.set, &old.set) != 0 || ::sched_setaffinity(pid, sizeof one, &one) != 0) {
-      held_ = false;
-      continue;
+    const auto id = static_cast<id_t>(pid);
+    Old old{pid, {}, ::getpriority(PRIO_PROCESS, id)};
+    if (::sched_getaffinity(pid, sizeof old.set, &old.set) != 0) continue;
+    ::setpriority(PRIO_PROCESS, id, kFirst);
+    if (cpu >= 0 && cpu < CPU_SETSIZE) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(static_cast<size_t>(cpu), &one);
+      ::sched_setaffinity(pid, sizeof one, &one);
     }
     old_.push_back(old);
   }
 }
 
-Pinned::~Pinned() {
-  for (const Old& old : old_) ::sched_setaffinity(old.pid, sizeof old.set, &old.set);
+Undisturbed::~Undisturbed() {
+  for (const Old& old : old_) {
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(old.pid), old.priority);
+    ::sched_setaffinity(old.pid, sizeof old.set, &old.set);
+  }
 }
 
 }  // namespace kz::keck

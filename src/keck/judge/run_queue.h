@@ -21,21 +21,21 @@ class RunQueue {
   Fd file_;
 };
 
-// Moves threads to one core and back when it goes. Without permission nothing happens.
-class Pinned {
+// Puts threads first in their queues, and on one core if told, and back when it goes. Without permission nothing
+// happens.
+class Undisturbed {
  public:
-  Pinned(int cpu, std::initializer_list<pid_t> pids);
-  ~Pinned();
-  Pinned(const Pinned&) = delete;
-  bool held() const { return held_; }
+  Undisturbed(int cpu, std::initializer_list<pid_t> pids);  // 0: the calling thread; cpu -1: any core
+  ~Undisturbed();
+  Undisturbed(const Undisturbed&) = delete;
 
  private:
   struct Old {
     pid_t pid;
     cpu_set_t set;
+    int priority;
   };
   std::vector<Old> old_;
-  bool held_ = false;
 };
 
 }  // namespace kz::keck

@@ -53,6 +53,7 @@ SessionResult Session::run() {
   check_ = parse_check(job_.check).value_or(Check::kStrict);
   deadline_ = steady_seconds() + job_.deadline_s;
   const Stopwatch watch;
+  const double before = reference_.cpu_seconds() + candidate_.cpu_seconds();
   const auto ended = flow();
   report.check_ms = watch.seconds() * 1e3 - report.time_ms;
   if (ended) {
@@ -65,6 +66,8 @@ SessionResult Session::run() {
     report.message = ended.error().message;
     if (report.outcome != Outcome::kPass) report.timing.reset();
   }
+  const double after = reference_.cpu_seconds() + candidate_.cpu_seconds() + (audit_ ? audit_->cpu_seconds() : 0);
+  report.children_cpu_s = std::max(after - before, 0.0);  // 0 when one is gone already
   report.reference_clean = reference_.clean() && reference_.quiet();
   return std::move(result_);
 }

@@ -192,7 +192,7 @@ class Clock {
 }  // namespace
 
 Step<Timing> time_pair(Peer& reference, Peer& candidate, std::vector<Value> inputs, const TimingSetup& setup) {
-  const Pinned pinned(setup.cpu, {0, reference.pid(), candidate.pid()});
+  const Undisturbed undisturbed(setup.cpu, {0, reference.pid(), candidate.pid()});
   return Clock(reference, candidate, std::move(inputs), setup).run();
 }
 
