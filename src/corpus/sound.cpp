@@ -12,7 +12,8 @@ namespace {
 using Rows = std::vector<std::vector<double>>;
 
 constexpr int kRows = 4;
-constexpr double kNoise = 1.2e-7;       // one unit in the last place of float32
+constexpr double kNoise = 1.2e-7;  // one unit in the last place of float32
+constexpr double kSumNoise = 3 * kNoise;
 constexpr double kMaxAmplified = 4e-6;  // of that noise, put on the input and after every operator, in the output
 constexpr double kMinMagnitude = 2e-3, kMaxMagnitude = 1e3, kMaxValue = 1e4;
 constexpr double kMinSpread = 0.008;                     // standard deviation of the output over its magnitude
@@ -45,17 +46,28 @@ Inputs draw_inputs(Rng& rng, const Chain& chain) {
   return inputs;
 }
 
+double magnitude(const std::vector<double>& values) {
+  double s = 0;
+  for (double v : values) s += v * v;
+  return std::sqrt(s / static_cast<double>(values.size()));
+}
+
 // The output, without operator `skip`, and with relative noise after every step when `noise` is given. Empty when an
 // operator got what it does not take.
 std::vector<double> run(const Chain& chain, const Inputs& inputs, size_t skip, Rng* noise) {
   std::vector<double> out;
-  auto disturb = [&](std::vector<double>& row) {
-    if (noise)
-      for (double& v : row) v *= 1 + ((*noise)() & 1 ? kNoise : -kNoise);
+  auto disturb = [&](std::vector<double>& row, bool sums) {
+    if (!noise) return;
+    // What comes of a sum carries the errors of its largest terms, also where it is near zero itself.
+    const double floor = sums ? kSumNoise * magnitude(row) : 0;
+    for (double& v : row) {
+      const double sign = (*noise)() & 1 ? 1 : -1;
+      v += sign * (kNoise * std::fabs(v) + floor);
+    }
   };
   for (int r = 0; r < kRows; ++r) {
     std::vector<double> row = inputs.x[static_cast<size_t>(r)];
-    disturb(row);
+    disturb(row, false);
     for (size_t k = 0; k < chain.operators.size(); ++k) {
       if (k == skip) continue;
       const Operator& op = chain.operators[k];
@@ -64,17 +76,12 @@ std::vector<double> run(const Chain& chain, const Inputs& inputs, size_t skip, R
       const Rows& other = inputs.others[k];
       if (!other.empty()) arguments.other = other[other.size() == 1 ? 0 : static_cast<size_t>(r)].data();
       op.family->reference(row, arguments);
-      disturb(row);
+      disturb(row,
+              op.family->kind == Kind::kRow || op.family->kind == Kind::kReduce || op.family->kind == Kind::kWeight);
     }
     out.insert(out.end(), row.begin(), row.end());
   }
   return out;
-}
-
-double magnitude(const std::vector<double>& values) {
-  double s = 0;
-  for (double v : values) s += v * v;
-  return std::sqrt(s / static_cast<double>(values.size()));
 }
 
 double spread(const std::vector<double>& values) {
