@@ -11,9 +11,9 @@
 namespace kz::lm {
 
 struct Sampling {
-  double temperature = 1.0;   // 0: greedy
+  double temperature = 1.0;  // 0: greedy
   double top_p = 1.0;
-  int top_k = 0;              // 0: all
+  int top_k = 0;  // 0: all
   int max_new_tokens = 512;
   std::vector<std::string> stop;
 };
@@ -22,16 +22,18 @@ struct Sampling {
 // derive_seed(seed, "sample", s) alone, so batch composition does not change it.
 struct Prompt {
   std::string text;
-  uint64_t seed = 0;          // of this one completion
-  std::string system, user;   // the same as chat messages, for servers that apply their own template
+  uint64_t seed = 0;         // of this one completion
+  std::string system, user;  // the same as chat messages, for servers that apply their own template
 };
 
 struct Completion {
-  std::string text;                 // without the end token
-  std::vector<int32_t> prompt_tokens, tokens;  // tokens include the end token when finish is "stop"; empty from a server
-  std::vector<float> logprobs;      // natural log of the sampled token's probability at the sampling temperature, one a token
-  std::string finish;               // "stop" | "length" | "error"
-  std::string error;                // for "error": one line
+  std::string text;  // without the end token
+  std::vector<int32_t> prompt_tokens,
+      tokens;  // tokens include the end token when finish is "stop"; empty from a server
+  std::vector<float>
+      logprobs;        // natural log of the sampled token's probability at the sampling temperature, one a token
+  std::string finish;  // "stop" | "length" | "error"
+  std::string error;   // for "error": one line
 };
 
 class Generator {

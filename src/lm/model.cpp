@@ -1,5 +1,7 @@
 #include "lm/model.h"
 
+#include <dlfcn.h>
+
 #include <cmath>
 
 #include "base/random.h"
@@ -191,6 +193,8 @@ Result<at::Device> open_device(const std::string& name) {
         return fail("device", "device \"" + name + "\": expected cuda:N with a number");
       index = std::stoi(digits);
     }
+    // libtorch_cuda registers itself when it is loaded, which must be before torch first looks for CUDA.
+    ::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
     if (!at::hasCUDA())
       return fail("device", "device \"" + name + "\": no usable CUDA device on this machine; use device = \"cpu\"");
     const auto count = static_cast<int>(at::detail::getCUDAHooks().deviceCount());

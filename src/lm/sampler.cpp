@@ -47,6 +47,7 @@ Sampled Sampler::sample(const float* logits, int64_t n, Rng& rng) {
     int64_t used = 0;
     while (used < keep && (used == 0 || kept < sampling_.top_p * mass))
       kept += static_cast<double>(weights_[static_cast<size_t>(order_[static_cast<size_t>(used++)])]);
+    std::sort(order_.begin(), order_.begin() + used);  // drawn in order of the token, as on a device
     const double target = rng.uniform() * kept;
     double sum = 0;
     pick = order_[static_cast<size_t>(used - 1)];

@@ -35,7 +35,8 @@ struct ChunkedLogProbs : torch::autograd::Function<ChunkedLogProbs> {
     }
     ctx->save_for_backward({hidden, head, targets});
     ctx->saved_data["temperature"] = temperature;
-    if (want_entropy) ctx->mark_non_differentiable({entropy});
+    if (!want_entropy) return {logp};
+    ctx->mark_non_differentiable({entropy});
     return {logp, entropy};
   }
 
@@ -67,7 +68,7 @@ at::Tensor k3(const at::Tensor& log_ratio) { return log_ratio.exp() - log_ratio 
 TokenLogProbs token_logprobs(const at::Tensor& hidden, const at::Tensor& head, const at::Tensor& targets,
                              double temperature, bool entropy) {
   const variable_list out = ChunkedLogProbs::apply(hidden, head, targets, temperature, entropy);
-  return {out[0], out[1]};
+  return {out[0], entropy ? out[1] : at::Tensor()};
 }
 
 PolicyLoss policy_loss(const PolicyTokens& t, const PolicyOptions& options) {

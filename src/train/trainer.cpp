@@ -71,14 +71,14 @@ class LocalTrainer final : public Trainer {
     KZ_TRY(check_rows(views, config()));
     for (size_t i = 0; i < batch.sequences.size(); ++i) {
       const PolicySequence& s = batch.sequences[i];
-      if (s.old_logprobs.size() != s.answer.size() || !std::isfinite(s.advantage)) {
-        return fail("train", "sequence " + std::to_string(i) + " has " + std::to_string(s.old_logprobs.size()) +
-                                 " log-probs for " + std::to_string(s.answer.size()) +
-                                 " answer tokens, or an advantage that is no number");
+      const auto broken = [](float l) { return !std::isfinite(l); };
+      if (s.old_logprobs.size() != s.answer.size() || std::any_of(s.old_logprobs.begin(), s.old_logprobs.end(), broken) ||
+          !std::isfinite(s.advantage)) {
+        return fail("train", "sequence " + std::to_string(i) + " has " + std::to_string(s.old_logprobs.size()) + " log-probs for " +
+                                 std::to_string(s.answer.size()) + " answer tokens, or a log-prob or advantage that is no finite number");
       }
     }
-    TrainerOptions checked = options_;
-    KZ_TRY(check_options(checked));
+    KZ_TRY(check_options(options_));
     if (options_.policy.kl > 0 && !start_)
       return fail("config", "kl was 0 when the trainer was opened, so no start was kept; open it with kl above 0");
     return guarded([&]() -> Result<StepStats> { return policy(batch, views); });
