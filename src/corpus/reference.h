@@ -1,0 +1,29 @@
+// Chains in double precision, by the families' own definitions.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/random.h"
+#include "corpus/chain.h"
+
+namespace kz::corpus {
+
+struct ChainInputs {
+  std::vector<std::vector<double>> x;  // rows of x
+  std::vector<std::vector<std::vector<double>>>
+      others;  // of each operator: as many rows, or one (vector, weight), or none
+};
+
+// As the module's get_inputs draws them, for `rows` rows.
+ChainInputs draw_inputs(Rng& rng, const Chain& chain, int rows);
+
+constexpr size_t kNone = static_cast<size_t>(-1);
+
+// The output of all rows, one after the other; without operator `skip`; with rounding errors of float32 put on the
+// input and after every operator when `noise` is given. Empty when an operator got values that it does not take.
+std::vector<double> evaluate(const Chain& chain, const ChainInputs& inputs, size_t skip = kNone, Rng* noise = nullptr);
+
+double magnitude(const std::vector<double>& values);  // root mean square
+
+}  // namespace kz::corpus
