@@ -1,6 +1,8 @@
 // The only unit that includes Boost.Beast: 13 s and 660 MB to compile.
 #include "keck/api/http_server.h"
 
+#include <fcntl.h>
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -36,6 +38,9 @@ std::string lower(std::string_view text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
   return out;
 }
+
+// Asio leaves its sockets open across exec; the daemon starts programs that must not have them.
+void close_on_exec(int descriptor) { ::fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
 
 using Parser = http::request_parser<http::string_body>;
 using Reply = http::response<http::string_body>;
@@ -133,6 +138,7 @@ asio::awaitable<void> HttpServer::Impl::accept_all() {
       co_await room.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
+    close_on_exec(socket.native_handle());
     ++connections;
     asio::co_spawn(io, serve(std::move(socket)), [this](std::exception_ptr) {
       --connections;
@@ -255,6 +261,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(const HttpServerOptions& 
     return fail("port", "cannot listen on " + where + ": unknown host; give --listen HOST:PORT, e.g. 127.0.0.1:8787");
   const tcp::endpoint endpoint = found.begin()->endpoint();
   impl->acceptor.open(endpoint.protocol(), error);
+  if (!error) close_on_exec(impl->acceptor.native_handle());
   if (!error) impl->acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error) impl->acceptor.bind(endpoint, error);
   if (!error) impl->acceptor.listen(tcp::acceptor::max_listen_connections, error);

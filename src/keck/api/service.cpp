@@ -66,12 +66,7 @@ Status Service::begin(std::unique_ptr<Evaluator> evaluator) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int workers = options_.workers > 0 ? options_.workers : cores;
   for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
-  threads_.emplace_back([this] {
-    while (state_ != State::kDraining) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      jobs_->maintain();
-    }
-  });
+  threads_.emplace_back([this] { maintain(); });
   State expected = State::kStarting;
   state_.compare_exchange_strong(expected, State::kReady);
   return {};
@@ -100,8 +95,18 @@ void Service::work() {
   --busy_;
 }
 
+void Service::maintain() {
+  std::unique_lock guard(mutex_);
+  while (!drained_.wait_for(guard, std::chrono::seconds(2), [&] { return state_ == State::kDraining; }))
+    jobs_->maintain();
+}
+
 void Service::drain() {
-  if (!jobs_ || state_.exchange(State::kDraining) == State::kDraining) return;
+  {
+    const std::lock_guard guard(mutex_);
+    if (!jobs_ || state_.exchange(State::kDraining) == State::kDraining) return;
+  }
+  drained_.notify_all();
   jobs_->drain();
   for (const Stopwatch watch; busy_ > 0 && !stopping_ && watch.seconds() < options_.drain_s;)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -57,6 +59,7 @@ class Service {
 
  private:
   void work();
+  void maintain();
 
   const ServiceOptions options_;
   std::unique_ptr<Jobs> jobs_;
@@ -66,6 +69,8 @@ class Service {
   std::atomic<State> state_{State::kStarting};
   std::atomic<bool> stopping_{false};
   std::atomic<int> busy_{0};
+  std::mutex mutex_;
+  std::condition_variable drained_;  // wakes maintain() at the end
   std::vector<std::thread> threads_;
 };
 

@@ -109,76 +109,85 @@ void Jobs::enqueue(JobRequest request, std::string key, Job job, const std::stri
   queue_.push(id, client, priority);
 }
 
+// What a list of submissions would do, worked out before any of it is done.
+struct Jobs::Intake {
+  struct Queued {
+    size_t submission;
+    std::string key;  // of the work; empty when not shared
+  };
+  std::vector<std::string> ids;  // in the order of the submissions
+  std::vector<JournalJob> rows;
+  std::vector<Queued> queued;
+  std::vector<Journal::Finish> answered;  // from the result cache
+  std::vector<Told> told;                 // the same jobs
+  size_t works = 0;                       // that the queue must take
+};
+
+Result<Jobs::Intake> Jobs::plan(const std::vector<Submission>& submissions) {
+  Intake intake;
+  std::map<std::string, std::map<std::string, std::string>> batches;  // batch -> key -> id
+  std::set<std::string> new_keys;
+  for (size_t i = 0; i < submissions.size(); ++i) {
+    const Submission& s = submissions[i];
+    const std::string id = make_job_id();
+    intake.ids.push_back(id);
+    if (!s.batch.empty()) {
+      if (s.key.empty()) return fail("request", "a row of a batch needs a key");
+      auto [batch, is_new] = batches.try_emplace(s.batch);
+      if (is_new) {
+        KZ_ASSIGN(auto known, journal_->batch_keys(s.batch));
+        for (auto& [key, known_id] : known) batch->second.emplace(std::move(key), std::move(known_id));
+      }
+      const auto [row, fresh] = batch->second.emplace(s.key, id);
+      intake.ids.back() = row->second;
+      if (!fresh) continue;
+    }
+    intake.rows.push_back({id, s.client, s.batch, s.key, kind_of(s.request), JobState::kQueued, s.priority, 0,
+                           dump_json(to_json(s.request))});
+    std::string key = shareable(s.request) ? work_key(s.request, environment_) : "";
+    if (auto answer = cached(key, kind_of(s.request))) {
+      intake.answered.push_back(
+          {id, JobState::kDone, dump_json(to_json(answer_for(std::move(*answer), id, /*shared=*/true, 0)))});
+      intake.told.emplace_back(id, s.batch);
+      continue;
+    }
+    if (key.empty() || (!by_key_.contains(key) && new_keys.insert(key).second)) ++intake.works;
+    intake.queued.push_back({i, std::move(key)});
+  }
+  return intake;
+}
+
+std::optional<Answer> Jobs::cached(const std::string& key, JobKind kind) {
+  const auto text = key.empty() ? std::nullopt : journal_->cached(key);
+  if (!text) return std::nullopt;
+  auto answer = answer_from_text(kind, *text);
+  return answer ? std::optional<Answer>(std::move(*answer)) : std::nullopt;
+}
+
 Result<std::vector<std::string>> Jobs::accept(std::vector<Submission> submissions) {
-  std::vector<std::string> ids(submissions.size());
-  std::vector<std::pair<std::string, std::string>> finished;
+  Intake intake;
   {
     const std::lock_guard guard(mutex_);
-    if (!begun_) return fail("starting", "the server is starting: try again in a moment");
     if (draining_) return fail("draining", "the server is shutting down: try again in a moment");
-
-    std::map<std::string, std::map<std::string, std::string>> known;  // batch -> key -> id
-    std::vector<JournalJob> rows;
-    std::vector<std::optional<std::string>> keys(submissions.size());
-    std::vector<Journal::Finish> from_cache;
-    std::set<std::string> new_works;
-    std::vector<bool> queued(submissions.size(), false);
-    size_t unshared = 0;
-    for (size_t i = 0; i < submissions.size(); ++i) {
-      const auto& s = submissions[i];
-      if (!s.batch.empty()) {
-        if (s.key.empty()) return fail("request", "a row of a batch needs a key");
-        auto [batch, is_new] = known.try_emplace(s.batch);
-        if (is_new) {
-          KZ_ASSIGN(auto pairs, journal_->batch_keys(s.batch));
-          for (auto& [key, id] : pairs) batch->second.emplace(std::move(key), std::move(id));
-        }
-        ids[i] = make_job_id();
-        const auto [row, fresh] = batch->second.emplace(s.key, ids[i]);
-        if (!fresh) {
-          ids[i] = row->second;
-          continue;
-        }
-      } else {
-        ids[i] = make_job_id();
-      }
-      rows.push_back({ids[i], s.client, s.batch, s.key, kind_of(s.request), JobState::kQueued, s.priority, 0,
-                      dump_json(to_json(s.request))});
-      const std::string key = shareable(s.request) ? work_key(s.request, environment_) : "";
-      if (const auto text = key.empty() ? std::nullopt : journal_->cached(key)) {
-        if (auto answer = answer_from_text(kind_of(s.request), *text)) {
-          from_cache.push_back(
-              {ids[i], JobState::kDone, dump_json(to_json(answer_for(std::move(*answer), ids[i], true, 0)))});
-          finished.emplace_back(ids[i], s.batch);
-          continue;
-        }
-      }
-      queued[i] = true;
-      keys[i] = key;
-      if (key.empty())
-        ++unshared;
-      else if (!by_key_.contains(key))
-        new_works.insert(key);
-    }
-    const size_t wanted = new_works.size() + unshared;
-    if (wanted > 0 && queue_.size() + wanted > options_.queue_limit) {
+    if (!begun_) return fail("starting", "the server is starting: try again in a moment");
+    KZ_ASSIGN(intake, plan(submissions));
+    if (intake.works > 0 && queue_.size() + intake.works > options_.queue_limit) {
       ++counts_.refused_full;
       return fail("full", "the queue holds " + std::to_string(queue_.size()) + " of " +
-                              std::to_string(options_.queue_limit) + " jobs, " + std::to_string(wanted) +
+                              std::to_string(options_.queue_limit) + " jobs, " + std::to_string(intake.works) +
                               " more do not fit: try again later, or raise queue.limit");
     }
-    KZ_TRY(journal_->add(rows));
-    KZ_TRY(journal_->finished(from_cache));
-    counts_.accepted += rows.size();
-    counts_.cache_hits += from_cache.size();
-    for (size_t i = 0; i < submissions.size(); ++i) {
+    KZ_TRY(journal_->add(intake.rows, intake.answered));
+    counts_.accepted += intake.rows.size();
+    counts_.cache_hits += intake.answered.size();
+    for (auto& [i, key] : intake.queued) {
       auto& s = submissions[i];
-      if (queued[i]) enqueue(std::move(s.request), *keys[i], {ids[i], s.batch, steady_seconds()}, s.client, s.priority);
+      enqueue(std::move(s.request), std::move(key), {intake.ids[i], s.batch, steady_seconds()}, s.client, s.priority);
     }
   }
   wake_.notify_all();
-  tell(finished);
-  return ids;
+  tell(intake.told);
+  return intake.ids;
 }
 
 std::optional<Work> Jobs::take() {
@@ -197,7 +206,7 @@ std::optional<Work> Jobs::take() {
 }
 
 void Jobs::finish(uint64_t id, Answer answer) {
-  std::vector<std::pair<std::string, std::string>> finished;
+  std::vector<Told> finished;
   {
     const std::lock_guard guard(mutex_);
     const auto work = works_.find(id);
@@ -237,13 +246,13 @@ void Jobs::forget(Works::iterator work) {
   works_.erase(work);
 }
 
-std::optional<std::pair<std::string, std::string>> Jobs::detach(const std::string& id) {
+std::optional<Jobs::Told> Jobs::detach(const std::string& id) {
   const auto place = by_job_.find(id);
   if (place == by_job_.end()) return std::nullopt;
   const auto work = works_.find(place->second);
   auto& jobs = work->second.jobs;
   const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.id == id; });
-  const std::pair<std::string, std::string> told{id, job->batch};
+  const Told told{id, job->batch};
   jobs.erase(job);
   by_job_.erase(place);
   if (!jobs.empty()) return told;  // equal jobs still want the answer
@@ -260,7 +269,7 @@ std::optional<std::pair<std::string, std::string>> Jobs::detach(const std::strin
 }
 
 Result<bool> Jobs::cancel(const std::string& id) {
-  std::optional<std::pair<std::string, std::string>> told;
+  std::optional<Told> told;
   {
     const std::lock_guard guard(mutex_);
     told = detach(id);
@@ -273,7 +282,7 @@ Result<bool> Jobs::cancel(const std::string& id) {
 }
 
 Result<uint64_t> Jobs::cancel_batch(const std::string& batch) {
-  std::vector<std::pair<std::string, std::string>> told;
+  std::vector<Told> told;
   {
     const std::lock_guard guard(mutex_);
     KZ_ASSIGN(const auto ids, journal_->batch_unfinished(batch));
@@ -301,7 +310,7 @@ void Jobs::record(std::vector<Journal::Finish> finishes) {
     unwritten_.clear();
 }
 
-void Jobs::tell(const std::vector<std::pair<std::string, std::string>>& finished) {
+void Jobs::tell(const std::vector<Told>& finished) {
   if (!listener_) return;
   for (const auto& [id, batch] : finished) listener_(id, batch);
 }

@@ -81,14 +81,19 @@ class Jobs {
     double started_at = 0;
   };
   using Works = std::unordered_map<uint64_t, Shared>;
+  using Told = std::pair<std::string, std::string>;  // id and batch of a job whose end is to be told
+  struct Intake;
 
   Jobs(const JobsOptions& options, std::unique_ptr<Journal> journal);
+  // All but tell: mutex_ held.
+  Result<Intake> plan(const std::vector<Submission>& submissions);
   bool shareable(const JobRequest& request) const;
+  std::optional<Answer> cached(const std::string& key, JobKind kind);
   void enqueue(JobRequest request, std::string key, Job job, const std::string& client, int priority);
-  std::optional<std::pair<std::string, std::string>> detach(const std::string& id);  // locked; id and batch
-  void record(std::vector<Journal::Finish> finishes);                                // locked
+  std::optional<Told> detach(const std::string& id);
+  void record(std::vector<Journal::Finish> finishes);
   void forget(Works::iterator work);
-  void tell(const std::vector<std::pair<std::string, std::string>>& finished);
+  void tell(const std::vector<Told>& finished);
 
   const JobsOptions options_;
   std::string environment_;

@@ -113,6 +113,7 @@ struct Journal::Impl {
   }
 
   Status prepare_file();
+  void finish(const Finish& job);
   void evict();
 };
 
@@ -138,6 +139,19 @@ Status Journal::Impl::prepare_file() {
   }
   cached_bytes = static_cast<uint64_t>(db.execAndGet("SELECT IFNULL(SUM(bytes), 0) FROM results").getInt64());
   return {};
+}
+
+void Journal::Impl::finish(const Finish& job) {
+  auto count = prepare("UPDATE counters SET value = value + 1 WHERE name = 'sequence'");
+  count.exec();
+  auto update = prepare(
+      "UPDATE jobs SET state = ?, answer = ?, finished = ?, request = '', "
+      "sequence = (SELECT value FROM counters WHERE name = 'sequence') WHERE id = ? AND state < 2");
+  update.bind(1, static_cast<int>(job.state));
+  update.bind(2, job.answer);
+  update.bind(3, now());
+  update.bind(4, job.id);
+  update.exec();
 }
 
 void Journal::Impl::evict() {
@@ -178,7 +192,7 @@ Result<std::unique_ptr<Journal>> Journal::open(const JournalOptions& options) {
   }
 }
 
-Status Journal::add(const std::vector<JournalJob>& jobs) {
+Status Journal::add(const std::vector<JournalJob>& jobs, const std::vector<Finish>& answered) {
   return impl_->run([&] {
     SQLite::Transaction transaction(impl_->db);
     for (const auto& job : jobs) {
@@ -196,6 +210,7 @@ Status Journal::add(const std::vector<JournalJob>& jobs) {
       insert.bind(9, job.request);
       insert.exec();
     }
+    for (const auto& job : answered) impl_->finish(job);
     transaction.commit();
   });
 }
@@ -215,18 +230,7 @@ Status Journal::started(const std::vector<std::string>& ids) {
 Status Journal::finished(const std::vector<Finish>& jobs) {
   return impl_->run([&] {
     SQLite::Transaction transaction(impl_->db);
-    for (const auto& job : jobs) {
-      auto count = impl_->prepare("UPDATE counters SET value = value + 1 WHERE name = 'sequence'");
-      count.exec();
-      auto update = impl_->prepare(
-          "UPDATE jobs SET state = ?, answer = ?, finished = ?, request = '', "
-          "sequence = (SELECT value FROM counters WHERE name = 'sequence') WHERE id = ? AND state < 2");
-      update.bind(1, static_cast<int>(job.state));
-      update.bind(2, job.answer);
-      update.bind(3, now());
-      update.bind(4, job.id);
-      update.exec();
-    }
+    for (const auto& job : jobs) impl_->finish(job);
     transaction.commit();
   });
 }

@@ -35,7 +35,6 @@ class Journal {
   static Result<std::unique_ptr<Journal>> open(const JournalOptions& options);
   ~Journal();
 
-  Status add(const std::vector<JournalJob>& jobs);  // all or none
   Status started(const std::vector<std::string>& ids);
   Status released(const std::vector<std::string>& ids);  // given back by a draining daemon: the attempt does not count
   struct Finish {
@@ -43,6 +42,8 @@ class Journal {
     JobState state = JobState::kDone;
     std::string answer;  // JSON text, empty for a cancelled job
   };
+  // All or none. `answered` are those of the jobs whose answer is known already.
+  Status add(const std::vector<JournalJob>& jobs, const std::vector<Finish>& answered = {});
   // Gives each a sequence number, in this order. A job that is finished already keeps what it has.
   Status finished(const std::vector<Finish>& jobs);
 
