@@ -54,12 +54,13 @@ Spread spread(const std::vector<double>& values) {
 SpeedupEstimate estimate_speedup(const std::vector<Block>& blocks, double floor_s, double delta) {
   SpeedupEstimate out;
   if (blocks.empty() || !(floor_s > 0)) return out;
-  const auto held = [&](double s) { return std::isfinite(s) ? std::max(s, floor_s) : floor_s; };
+  const auto held = [&](double s) { return std::isfinite(s) ? std::clamp(s, floor_s, 1e9) : floor_s; };
+  const auto bounded = [](double log) { return std::clamp(log, -20.0, 20.0); };  // a factor of 5e8 is enough to say
   std::vector<double> logs, references, candidates;
   for (const Block& b : blocks) {
     references.push_back(held(b.reference));
     candidates.push_back(held(b.candidate));
-    logs.push_back(std::log(references.back() / candidates.back()));
+    logs.push_back(bounded(std::log(references.back()) - std::log(candidates.back())));
   }
   const double n = static_cast<double>(logs.size());
   double mean = 0, squares = 0;
@@ -71,8 +72,8 @@ SpeedupEstimate estimate_speedup(const std::vector<Block>& blocks, double floor_
   out.speedup = std::exp(centre);
   // Both sides may be off by the floor, in the worst direction; at most by nine tenths of themselves.
   const double r = std::min(floor_s / median(references), 0.9), c = std::min(floor_s / median(candidates), 0.9);
-  out.low = std::exp(std::min(mean - half, centre)) * (1 - r) / (1 + c);
-  out.high = std::exp(std::max(mean + half, centre)) * (1 + r) / (1 - c);
+  out.low = std::exp(bounded(std::min(mean - half, centre))) * (1 - r) / (1 + c);
+  out.high = std::exp(bounded(std::max(mean + half, centre))) * (1 + r) / (1 - c);
   out.decision = decide(out.low, out.high, delta);
   return out;
 }
