@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "keck/worker/source_check.h"
 
 namespace kz::keck {
@@ -11,6 +10,7 @@ namespace {
 
 constexpr double kCallSeconds = 20;
 constexpr double kLeastJudgeSeconds = 5;
+constexpr int kDyingMs = 500;
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -37,7 +37,7 @@ CandidateJob::CandidateJob(Parts& parts, const EvaluationRequest& request, const
   verdict_.backend = request.backend.empty() ? "cpp" : request.backend;
   verdict_.device = parts.device;
   verdict_.sandbox = std::string(sandbox::to_string(parts.level));
-  task_key_ = sha256_hex(request.module + "\0cpu" + (verdict_.backend == "triton" ? "/interpret" : ""));
+  task_key_ = task_key(request.module);
 }
 
 bool CandidateJob::make(Outcome outcome, Stage stage, std::string reason, std::string message) {
@@ -192,7 +192,15 @@ void CandidateJob::assemble(const JudgeReport& report) {
   }
   if (report.outcome != Outcome::kFail || report.stage == Stage::kCompare || report.stage == Stage::kPolicy) return;
   if (blame_build()) return;
-  if (!candidate_->alive()) blame_end(report.stage);
+  // A socket closes a moment before its process is dead.
+  const bool hung_up = report.reason == "crashed" || report.reason == "protocol";
+  if (!candidate_->alive(hung_up ? kDyingMs : 0)) {
+    blame_end(report.stage);
+  } else if (report.reason == "raised" || report.reason == "init_raised") {
+    verdict_.reason = "exception";  // one word for it, wherever it happens
+  } else if (report.reason == "crashed") {
+    verdict_.reason = "protocol";  // it lives and has hung up
+  }
 }
 
 void CandidateJob::settle_policy(const AuditReport& audit) {

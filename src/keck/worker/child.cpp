@@ -24,9 +24,9 @@ constexpr double kExitSeconds = 10;  // for the zygote to report a death
 constexpr double kUpSeconds = 60;    // fork and confinement, on a busy host
 constexpr int kTickMs = 100;         // how soon a cancellation is seen
 
-bool readable(int fd) {
+bool readable(int fd, int wait_ms = 0) {
   pollfd p{fd, POLLIN, 0};
-  return ::poll(&p, 1, 0) > 0;
+  return ::poll(&p, 1, wait_ms) > 0;
 }
 
 struct Pair {
@@ -76,21 +76,6 @@ std::string describe(const ChildEnd& end) {
   return "";
 }
 
-std::string text_field(const Json& json, const char* key, const std::string& fallback) {
-  const auto it = json.find(key);
-  return it != json.end() && it->is_string() ? it->get<std::string>() : fallback;
-}
-
-bool bool_field(const Json& json, const char* key) {
-  const auto it = json.find(key);
-  return it != json.end() && it->is_boolean() && it->get<bool>();
-}
-
-double number_field(const Json& json, const char* key) {
-  const auto it = json.find(key);
-  return it != json.end() && it->is_number() ? it->get<double>() : 0;
-}
-
 Result<std::unique_ptr<Child>> Child::start(const ChildHost& host, const sandbox::Limits& limits) {
   auto child = std::unique_ptr<Child>(new Child());
   child->zygote_ = host.zygote;
@@ -113,7 +98,7 @@ Result<std::unique_ptr<Child>> Child::start(const ChildHost& host, const sandbox
 
 Child::~Child() { end(); }
 
-bool Child::alive() const { return !ended_ && !readable(forked_.pidfd.get()); }
+bool Child::alive(int wait_ms) const { return !ended_ && !readable(forked_.pidfd.get(), wait_ms); }
 
 double Child::cpu_seconds() const { return ended_ ? end_.cpu_seconds : slot_->cpu_seconds(); }
 

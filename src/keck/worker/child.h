@@ -11,6 +11,7 @@
 #include "keck/judge/protocol.h"
 #include "keck/sandbox/slot.h"
 #include "keck/worker/build_service.h"
+#include "keck/worker/fields.h"
 #include "keck/worker/zygote.h"
 
 namespace kz::keck {
@@ -29,11 +30,6 @@ struct ChildEnd {
 // "protocol".
 std::string describe(const ChildEnd& end);
 std::string reason_of(const ChildEnd& end);
-
-// Fields of JSON that a child wrote: absent or of another type is the fallback, never an exception.
-std::string text_field(const Json& json, const char* key, const std::string& fallback = "");
-bool bool_field(const Json& json, const char* key);
-double number_field(const Json& json, const char* key);
 
 struct ChildHost {
   std::shared_ptr<Zygote> zygote;
@@ -56,8 +52,8 @@ class Child {
 
   // For the judge, once load() has answered ok.
   JudgeChild judge_child() const { return {channel_.get(), forked_.pid}; }
-  bool alive() const;          // the process has not ended
-  double cpu_seconds() const;  // so far
+  bool alive(int wait_ms = 0) const;  // the process has not ended, nor does it within wait_ms
+  double cpu_seconds() const;         // so far
   const BuildService& service() const { return *service_; }
 
   // Kills what is left and says how it was. Later calls give the same answer.

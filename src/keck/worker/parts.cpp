@@ -30,6 +30,7 @@ Result<std::unique_ptr<Parts>> Parts::start(const EvaluatorOptions& options) {
   parts->capabilities = sandbox::probe_capabilities();
   KZ_ASSIGN(parts->level, sandbox::choose(parts->capabilities, options.sandbox));
   KZ_TRY(make_dirs(options.state));
+  KZ_ASSIGN(parts->names, ApiNames::load(options.layout.root / "data" / "apis" / "catalogue.json"));
 
   BrokerOptions broker;
   broker.layout = options.layout;
@@ -57,7 +58,11 @@ Parts::~Parts() {
 }
 
 ZygoteOptions Parts::zygote_options() const {
-  return {.layout = options.layout, .shim = broker->shim(), .log = options.state / "zygote.log", .interpret = true};
+  return {.layout = options.layout,
+          .shim = broker->shim(),
+          .log = options.state / "zygote.log",
+          .catalogue = names.entries,
+          .interpret = true};
 }
 
 Result<std::shared_ptr<Zygote>> Parts::zygote() {

@@ -12,6 +12,7 @@
 #include "keck/worker/child.h"
 #include "keck/worker/evaluator.h"
 #include "keck/worker/judges.h"
+#include "keck/worker/module_gate.h"
 #include "keck/worker/references.h"
 #include "keck/worker/slots.h"
 #include "keck/worker/zygote.h"
@@ -48,6 +49,7 @@ class Parts {
   int workers = 1;
   sandbox::Capabilities capabilities;
   sandbox::Level level = sandbox::Level::kWeak;
+  ApiNames names;
   std::string device;  // "cpu: model name"
   Counters counters;
   TimingGate timing;

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+
 namespace kz::keck {
 namespace {
 
 constexpr size_t kMaxDefects = 4096;
 
 }  // namespace
+
+std::string task_key(const std::string& module) { return sha256_hex(module); }
 
 std::optional<TaskDefect> References::known_defect(const std::string& key) const {
   std::lock_guard lock(mutex_);

@@ -13,6 +13,9 @@
 
 namespace kz::keck {
 
+// Names a task: modules of equal text share references, audits and defects.
+std::string task_key(const std::string& module);
+
 // Why a module can't be a task: its own fault, known for good.
 struct TaskDefect {
   std::string reason, message;

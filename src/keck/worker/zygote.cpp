@@ -90,6 +90,7 @@ Result<std::unique_ptr<Zygote>> Zygote::start(const ZygoteOptions& options) {
   zygote->control_ = std::move(ours);
   const Json init = {{"interpret", options.interpret},
                      {"shim", options.shim.string()},
+                     {"catalogue", options.catalogue},
                      {"sandbox", (options.layout.lib / "libkeck_child.so").string()}};
   const double deadline = steady_seconds() + options.start_s;
   const auto explain = [&](const Error& error) {

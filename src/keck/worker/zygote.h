@@ -34,9 +34,10 @@ enum class WorkerFrame : uint16_t {
 
 struct ZygoteOptions {
   Layout layout;
-  fs::path shim;          // libkz_shim.so, empty: none
-  fs::path log;           // its standard error; the end is quoted when it can't start
-  bool interpret = true;  // Triton's interpreter: for hosts without a GPU
+  fs::path shim;                   // libkz_shim.so, empty: none
+  fs::path log;                    // its standard error; the end is quoted when it can't start
+  Json catalogue = Json::array();  // entries of data/apis/catalogue.json, for the module gate
+  bool interpret = true;           // Triton's interpreter: for hosts without a GPU
   double start_s = 180;
 };
 
