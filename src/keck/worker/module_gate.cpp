@@ -142,12 +142,12 @@ Found conditioned(const Json& ran, const GateRules& rules) {
 
 // M4.
 Found limits(const Json& ran, const GateRules& rules) {
-  if (number_field(ran, "run_ms") > rules.max_run_ms)
-    return Fault{"limits", "too_slow",
-                 "one call takes " + std::to_string(static_cast<int>(number_field(ran, "run_ms"))) + " ms"};
   if (number_field(ran, "bytes") > static_cast<double>(rules.max_bytes) ||
       number_field(ran, "state_bytes") > static_cast<double>(rules.max_state_bytes))
     return Fault{"limits", "too_large", "inputs, outputs or weights are too large"};
+  if (number_field(ran, "run_ms") > rules.max_run_ms)
+    return Fault{"limits", "too_slow",
+                 "one call takes " + std::to_string(static_cast<int>(number_field(ran, "run_ms"))) + " ms"};
   return {};
 }
 
