@@ -74,6 +74,8 @@ Status Cgroup::begin(uint64_t memory_bytes, int processes, double cpus) {
     return fail("host", "cannot set the limit " + file.string() + ": " + errno_text(errno));
   };
   if (const Part* p = part(&Part::memory)) {
+    // memory.peak can't be reset: a new group has a new one.
+    if (p->v2 && ::rmdir(p->dir.c_str()) == 0 && ::mkdir(p->dir.c_str(), 0755) != 0) return refused(p->dir);
     const fs::path file = p->dir / (p->v2 ? "memory.max" : "memory.limit_in_bytes");
     if (!put_text(file, text_of(memory_bytes, p->v2))) return refused(file);
     if (p->v2) {

@@ -99,6 +99,18 @@ bool write_text(const char* path, const char* text) {
   return ok;
 }
 
+// Libraries look up their user: a slot's uid has a name.
+bool write_users(const Spec& spec) {
+  char passwd[32768] = "root:x:0:0::/:/bin/false\n", group[16384] = "root:x:0:\n";
+  size_t p = strlen(passwd), g = strlen(group);
+  for (uint64_t i = 0; i < spec.uids && p < sizeof passwd - 128 && g < sizeof group - 64; ++i) {
+    const auto uid = static_cast<unsigned long>(spec.first_uid + i);
+    p += static_cast<size_t>(snprintf(passwd + p, 128, "keck%lu:x:%lu:%lu::/tmp:/bin/false\n", i, uid, uid));
+    g += static_cast<size_t>(snprintf(group + g, 64, "keck%lu:x:%lu:\n", i, uid));
+  }
+  return write_text("/etc/passwd", passwd) && write_text("/etc/group", group);
+}
+
 bool make_device(const char* path, unsigned minor_number) {
   char to[PATH_MAX];
   snprintf(to, sizeof to, "%s%s", kStage, path);
@@ -148,10 +160,7 @@ int make_template(const Spec& spec, const char** what) {
   for (int i = 0; i < spec.n_read_only; ++i) {
     if (!add_entry(spec.read_only[i])) return failed(what, spec.read_only[i]);
   }
-  if (!write_text("/etc/passwd", "root:x:0:0::/:/bin/false\nkeck:x:65533:65533::/tmp:/bin/false\n") ||
-      !write_text("/etc/group", "root:x:0:\nkeck:x:65533:\n")) {
-    return failed(what, "write /etc");
-  }
+  if (!write_users(spec)) return failed(what, "write /etc");
   if (proc >= 0 && syscall(SYS_move_mount, proc, "", AT_FDCWD, "/proc/proc", 4U /* MOVE_MOUNT_F_EMPTY_PATH */) != 0) {
     return failed(what, "keep /proc");
   }

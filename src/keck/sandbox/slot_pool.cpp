@@ -77,12 +77,14 @@ Result<std::string> first_report(int fd, double timeout_s) {
 
 namespace {
 
-Status make_template(SlotPoolOptions& options, Fd& executable, Spawned* holder, Fd* lifeline, Fd* root_ns) {
+Status make_template(const SlotPoolOptions& options, uid_t first_uid, Fd& executable, Spawned* holder, Fd* lifeline,
+                     Fd* root_ns) {
   auto status = make_pipe();
   if (!status) return tl::unexpected(status.error());
   auto life = make_pipe();
   if (!life) return tl::unexpected(life.error());
-  std::string text = "version=" + std::to_string(kSpecVersion) +
+  std::string text = "version=" + std::to_string(kSpecVersion) + "\nfirst_uid=" + std::to_string(first_uid) +
+                     "\nuids=" + std::to_string(first_uid == 0 ? 0 : options.max_slots) +
                      "\nstatus_fd=1\nlife_fd=0\nkeep_proc=" + (options.capabilities.in_user_ns ? "1\n" : "0\n");
   for (const Bind& bind : options.read_only) {
     text += "read_only=" + bind.from.string() + (bind.to.empty() ? "" : "\t" + bind.to.string()) + "\n";
@@ -189,8 +191,8 @@ Result<std::unique_ptr<SlotPool>> SlotPool::make(const SlotPoolOptions& options)
   if (impl->boxes || options.level == Level::kStrong || !strong_host) impl->cgroups = CgroupBase::make(options.name);
   if (impl->boxes) {
     impl->own_pid_ns = Fd(::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC));
-    KZ_TRY(make_template(impl->options, impl->init_executable, &impl->template_holder, &impl->template_lifeline,
-                         &impl->root_ns));
+    KZ_TRY(make_template(impl->options, impl->first_uid, impl->init_executable, &impl->template_holder,
+                         &impl->template_lifeline, &impl->root_ns));
   } else {
     fs::path parent = impl->switch_uid || options.state.empty() ? fs::temp_directory_path() : options.state;
     remove_stale_scratch(parent);

@@ -41,6 +41,8 @@ bool set_field(const char* key, const char* value, Spec* s) {
   if (is("life_fd")) return s->life_fd = integer(), true;
   if (is("status_fd")) return s->status_fd = integer(), true;
   if (is("tmp_bytes")) return s->tmp_bytes = number(), true;
+  if (is("first_uid")) return s->first_uid = number(), true;
+  if (is("uids")) return s->uids = number(), true;
   if (is("keep_proc")) return s->keep_proc = integer() != 0, true;
   return false;
 }

@@ -32,6 +32,7 @@ struct Spec {
   // keck-init only: descriptors and mounts.
   int root_fd = -1, net_fd = -1, tmp_fd = -1, life_fd = -1, status_fd = -1;
   uint64_t tmp_bytes = 0;
+  uint64_t first_uid = 0, uids = 0;  // template: uids that get a name in /etc/passwd
   bool keep_proc = false;  // template: keep the host's /proc below, a user namespace needs it to mount its own
 };
 
