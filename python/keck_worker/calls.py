@@ -42,6 +42,13 @@ _PR_SET_PTRACER = 0x59616D61
 class BannedOperator(Exception):
     """Raised inside forward by the operator ban; its argument is the operator's name ("aten::mm")."""
 
+    first: str | None = None  # of the audited call: a candidate that swallows the exception has used torch all the same
+
+    def __init__(self, operator: str) -> None:
+        super().__init__(operator)
+        if BannedOperator.first is None:
+            BannedOperator.first = operator
+
 
 class MissingName(Exception):
     """The source does not define a name that its role needs."""
@@ -282,8 +289,11 @@ class _Server:
         if flags & BAN:
             if self.ban is None:
                 raise RuntimeError("no operator ban in this child")
+            BannedOperator.first = None
             with torch.no_grad(), self.ban():
                 value = self.model(*arguments)
+            if BannedOperator.first is not None:
+                raise BannedOperator(BannedOperator.first)
             return self.answer_value(value, flags, fds)
         if self.double is None:
             self.double = copy.deepcopy(self.model).double()

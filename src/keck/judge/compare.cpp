@@ -173,7 +173,7 @@ class Comparer {
       for (size_t i = 0; i < n; ++i) bounds.bound[i] = bounds.relative + bounds.relative * std::fabs(want[i]);
       bounds.target = want;
     } else {
-      bounds = error_bounds(dtype, shape, want, std::move(truth), wider, options_.sum_length);
+      bounds = error_bounds(dtype, shape, want, std::move(truth), wider, options_.sum_length, options_.coarsest);
     }
     const double tolerance = bounds.relative * options_.factor;
     result_.tolerance = std::max(result_.tolerance, tolerance);

@@ -35,8 +35,9 @@ struct Comparison {
 
 struct CompareOptions {
   Check check = Check::kStrict;
-  int64_t sum_length = 1;  // bound on the number of terms of one output: elements of the largest input
-  double factor = 1;       // of every tolerance
+  int64_t sum_length = 1;            // bound on the number of terms of one output: elements of the largest input
+  double factor = 1;                 // of every tolerance
+  Dtype coarsest = Dtype::kFloat64;  // among floating inputs and parameters
 };
 
 // Values must carry bytes. `oracle` is the fp64 run's value or null; a part of it that does not fit is ignored.

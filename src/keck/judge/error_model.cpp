@@ -51,6 +51,8 @@ double rms(std::span<const double> values) {
 
 }  // namespace
 
+double unit_of(Dtype dtype) { return budget_of(dtype, true, 1).unit; }
+
 int64_t slice_length(std::span<const int64_t> shape) {
   int64_t length = 1;
   for (size_t d = shape.size(); d-- > 0 && length < 32;) length *= shape[d];
@@ -58,14 +60,14 @@ int64_t slice_length(std::span<const int64_t> shape) {
 }
 
 ErrorBounds error_bounds(Dtype dtype, std::span<const int64_t> shape, std::vector<double> expected,
-                         std::vector<double> oracle, bool oracle_is_wider, int64_t sum_length) {
+                         std::vector<double> oracle, bool oracle_is_wider, int64_t sum_length, Dtype coarsest) {
   const size_t n = expected.size();
   ErrorBounds out;
   std::vector<double> own(n, 0.0);  // the reference's own error
   bool elementwise = false;
   bool use_oracle = oracle.size() == n;
   if (use_oracle) {
-    const double unit = budget_of(dtype, true, 1).unit;
+    const double unit = unit_of(dtype);
     size_t loose = 0;
     for (size_t i = 0; i < n; ++i) {
       if (!std::isfinite(oracle[i])) oracle[i] = expected[i];
@@ -73,8 +75,9 @@ ErrorBounds error_bounds(Dtype dtype, std::span<const int64_t> shape, std::vecto
       if (own[i] > 8 * unit * std::fabs(oracle[i])) ++loose;
     }
     elementwise = oracle_is_wider && static_cast<double>(loose) <= 5e-4 * static_cast<double>(n);
+    if (unit_of(coarsest) > unit && rms(own) > 4 * unit * rms(oracle)) dtype = coarsest;
     // An fp64 run that says something else altogether (a constant of the dtype, a cast inside) is no oracle.
-    if (rms(own) > 2048 * unit * rms(oracle) && rms(own) > 0.02 * rms(oracle)) {
+    if (rms(own) > 2048 * unit_of(dtype) * rms(oracle) && rms(own) > 0.02 * rms(oracle)) {
       use_oracle = elementwise = false;
       std::fill(own.begin(), own.end(), 0.0);
     }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "keck/judge/error_model.h"
 #include "keck/judge/null_candidates.h"
 #include "keck/judge/tensor.h"
 #include "keck/judge/timing.h"
@@ -78,6 +79,11 @@ CompareOptions Session::compare_options(const Value& inputs) const {
   CompareOptions options;
   options.check = check_;
   options.sum_length = sum_length(inputs, largest_parameter_);
+  options.coarsest = coarsest_parameter_;
+  for (const Value* v : tensors_of(inputs)) {
+    if (is_floating(v->tensor.dtype) && unit_of(v->tensor.dtype) > unit_of(options.coarsest))
+      options.coarsest = v->tensor.dtype;
+  }
   return options;
 }
 
@@ -107,7 +113,11 @@ Step<void> Session::construct() {
   KZ_BLAME(const Fd memory, init_handover_->open(), blame_reference(reference_, kz_error, "starting"));
   KZ_BLAME(const std::vector<NamedTensor> state, reference_.ask_state(construct_payload_, memory.get(), true, deadline),
            blame_reference(reference_, kz_error, "constructing Model"));
-  for (const NamedTensor& entry : state) largest_parameter_ = std::max(largest_parameter_, entry.tensor.elements());
+  for (const NamedTensor& entry : state) {
+    const Dtype dtype = entry.tensor.dtype;
+    largest_parameter_ = std::max(largest_parameter_, entry.tensor.elements());
+    if (is_floating(dtype) && unit_of(dtype) > unit_of(coarsest_parameter_)) coarsest_parameter_ = dtype;
+  }
 
   KZ_BLAME(const Fd again, init_handover_->open(), blame_reference(reference_, kz_error, "starting"));
   const Stopwatch watch;
@@ -235,7 +245,8 @@ Step<void> Session::audit_task() {
       KZ_BLAME(const CallResult near, call(reference_, *moved, handover, 0, call_deadline()),
                blame_reference(reference_, kz_error, "running on perturbed inputs"));
       CompareOptions quarter = options;
-      quarter.factor = 0.25;
+      // A unit of a half is as large as what a right kernel may be off by; only what multiplies it is ill-conditioned.
+      quarter.factor = unit_of(options.coarsest) > 1e-4 ? 1 : 0.25;
       const Comparison close = compare(first.expected, oracle, near.output, first.inputs.items, quarter);
       if (!close.equal)
         return degenerate("ill-conditioned: inputs moved by one ulp change the output, " + close.message);

@@ -59,6 +59,7 @@ class Session {
   Check check_ = Check::kStrict;
   double deadline_ = 0;
   int64_t largest_parameter_ = 0;
+  Dtype coarsest_parameter_ = Dtype::kFloat64;
   bool parameters_differ_ = false;  // the candidate has not got all of the reference's
   std::string construct_payload_;   // seed and init inputs
   Value init_inputs_;

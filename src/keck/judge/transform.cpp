@@ -11,7 +11,8 @@
 namespace kz::keck {
 namespace {
 
-constexpr size_t kSmallest = 8;  // fewer elements are more likely a parameter than data
+constexpr double kOutlier = 128;  // beyond where exp overflows fp32, for data of order one
+constexpr size_t kSmallest = 8;   // fewer elements are more likely a parameter than data
 
 bool symmetric(const TensorRef& t, const std::vector<double>& x) {
   const size_t dims = t.shape.size();
@@ -49,7 +50,12 @@ void shuffle_within_range(std::vector<double>& x, Rng& rng) {
 
 void plant_outliers(std::vector<double>& x, Rng& rng) {
   const size_t count = std::max<size_t>(1, x.size() / 256);
-  for (size_t i = 0; i < count; ++i) x[rng.below(x.size())] *= 32;
+  double largest = 0;
+  for (double v : x) largest = std::max(largest, std::fabs(v));
+  for (size_t i = 0; i < count; ++i) {
+    double& v = x[rng.below(x.size())];
+    v = std::copysign(kOutlier * largest, v);
+  }
 }
 
 // One unit in the last place of the tensor's own dtype, either way or not at all.

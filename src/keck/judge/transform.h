@@ -12,7 +12,7 @@ namespace kz::keck {
 
 enum class OtherValues {
   kShuffled,  // permuted, then drawn together within sign and range
-  kOutliers,  // a few elements 32 times as large
+  kOutliers,  // a few elements 128 times as large as the largest
   kUlp,       // every element moved by at most one unit in the last place
 };
 

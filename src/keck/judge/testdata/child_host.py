@@ -35,6 +35,8 @@ def child(sock: socket.socket, role: str, source: str) -> None:
 def main() -> None:
     torch.set_num_threads(1)
     torch.relu(torch.rand(8))
+    with contextlib.suppress(calls.BannedOperator), Ban():  # its first use imports a great deal
+        torch.relu(torch.rand(8))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     control = socket.socket(fileno=3)
     control.sendall(b"ready\n")
