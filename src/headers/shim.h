@@ -1,4 +1,5 @@
-// headers: the slim torch headers that candidates are compiled against, the shim behind them, and the kit that makes both.
+// headers: the slim torch headers that candidates are compiled against, the shim behind them, and the kit that makes
+// both.
 //
 //   slim/    what a candidate sees as <torch/extension.h>: the real c10 vocabulary (ScalarType, TensorOptions, Scalar,
 //            ArrayRef, Half, TORCH_CHECK, AT_DISPATCH, accessors, parallel_for) around a light at::Tensor, which is one
@@ -19,7 +20,8 @@ extern "C" {
 // The audit (keck.md, part 7): from the first call with `on` != 0 every aten operator outside the allow-list of
 // allocation, views, contiguous and copies is forbidden in this process, for good: a later call with 0 changes nothing,
 // so code of the candidate can't switch it off by name. Three nets hang over each other:
-//   - an operator called through the shim (slim builds, any thread) throws c10::Error "aten operator X is not allowed in
+//   - an operator called through the shim (slim builds, any thread) throws c10::Error "aten operator X is not allowed
+//   in
 //     the audit", a RuntimeError in Python;
 //   - a global RecordFunction callback sees every operator that the dispatcher runs, from any thread, whoever calls it
 //     (Python, full builds, pasted modules). It can't throw; it notes the first forbidden name;

@@ -25,9 +25,9 @@ std::atomic<unsigned long> seen{0};
 const std::unordered_set<std::string_view>& allowed() {
   static const std::unordered_set<std::string_view> names = {
       // allocation
-      "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "zeros",
-      "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "zero", "fill",
-      "scalar_tensor", "tensor", "from_blob", "resize", "resize_as", "set", "lift", "lift_fresh", "lift_fresh_copy",
+      "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "zeros", "zeros_like",
+      "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "zero", "fill", "scalar_tensor",
+      "tensor", "from_blob", "resize", "resize_as", "set", "lift", "lift_fresh", "lift_fresh_copy",
       // copies
       "clone", "contiguous", "copy", "_to_copy", "to", "type_as", "cpu", "cuda", "pin_memory", "_pin_memory",
       "is_pinned", "item", "_local_scalar_dense", "_copy_from", "_copy_from_and_resize", "float", "double", "half",

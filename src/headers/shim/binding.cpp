@@ -173,15 +173,13 @@ void* kz_next_overload(void) { return &next_overload_mark; }
 
 void* kz_module_begin(const char* name) {
   // A definition per module, for ever: a module that is in sys.modules points to it.
-  auto* definition = new PyModuleDef{PyModuleDef_HEAD_INIT, ::strdup(name), nullptr, -1, nullptr, nullptr, nullptr,
-                                     nullptr, nullptr};
+  auto* definition =
+      new PyModuleDef{PyModuleDef_HEAD_INIT, ::strdup(name), nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
   PyObject* object = PyModule_Create(definition);
   return object == nullptr ? nullptr : new Module{object, {}};
 }
 
-void kz_module_doc(void* module, const char* doc) {
-  PyModule_SetDocString(static_cast<Module*>(module)->object, doc);
-}
+void kz_module_doc(void* module, const char* doc) { PyModule_SetDocString(static_cast<Module*>(module)->object, doc); }
 
 void kz_module_function(void* module, const char* name, const char* doc, KzThunk thunk, void* function, int parameters,
                         const KzParameter* named, int wrapped) {
@@ -241,7 +239,5 @@ void* kz_module_end(void* module, void (*fill)(void*)) {
 void* kz_gil_release(void) { return PyEval_SaveThread(); }
 void kz_gil_restore(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
 void* kz_gil_ensure(void) { return reinterpret_cast<void*>(static_cast<intptr_t>(PyGILState_Ensure())); }
-void kz_gil_end(void* state) {
-  PyGILState_Release(static_cast<PyGILState_STATE>(reinterpret_cast<intptr_t>(state)));
-}
+void kz_gil_end(void* state) { PyGILState_Release(static_cast<PyGILState_STATE>(reinterpret_cast<intptr_t>(state))); }
 }

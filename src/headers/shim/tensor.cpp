@@ -11,10 +11,12 @@ using at::TensorBase;
 extern "C" {
 
 void kz_tensor_retain(void* impl) {
-  if (impl != c10::UndefinedTensorImpl::singleton()) c10::raw::intrusive_ptr::incref(static_cast<c10::TensorImpl*>(impl));
+  if (impl != c10::UndefinedTensorImpl::singleton())
+    c10::raw::intrusive_ptr::incref(static_cast<c10::TensorImpl*>(impl));
 }
 void kz_tensor_release(void* impl) {
-  if (impl != c10::UndefinedTensorImpl::singleton()) c10::raw::intrusive_ptr::decref(static_cast<c10::TensorImpl*>(impl));
+  if (impl != c10::UndefinedTensorImpl::singleton())
+    c10::raw::intrusive_ptr::decref(static_cast<c10::TensorImpl*>(impl));
 }
 
 void kz_b_reset(Tensor& self) { self.reset(); }
@@ -88,18 +90,18 @@ Tensor kz_b_at(const Tensor& self, int64_t index) { return self[index]; }
 Tensor kz_b_at_scalar(const Tensor& self, const at::Scalar& index) { return self[index]; }
 Tensor kz_b_at_tensor(const Tensor& self, const Tensor& index) { return self[index]; }
 
-#define KZ_BINARY(op, name)                                        \
-  Tensor kz_o_##name##_tt(const Tensor& x, const Tensor& y) {      \
-    KZ_OPERATOR(#name);                                            \
-    return x op y;                                                 \
-  }                                                                \
-  Tensor kz_o_##name##_ts(const Tensor& x, const at::Scalar& y) {  \
-    KZ_OPERATOR(#name);                                            \
-    return x op y;                                                 \
-  }                                                                \
-  Tensor kz_o_##name##_st(const at::Scalar& x, const Tensor& y) {  \
-    KZ_OPERATOR(#name);                                            \
-    return x op y;                                                 \
+#define KZ_BINARY(op, name)                                       \
+  Tensor kz_o_##name##_tt(const Tensor& x, const Tensor& y) {     \
+    KZ_OPERATOR(#name);                                           \
+    return x op y;                                                \
+  }                                                               \
+  Tensor kz_o_##name##_ts(const Tensor& x, const at::Scalar& y) { \
+    KZ_OPERATOR(#name);                                           \
+    return x op y;                                                \
+  }                                                               \
+  Tensor kz_o_##name##_st(const at::Scalar& x, const Tensor& y) { \
+    KZ_OPERATOR(#name);                                           \
+    return x op y;                                                \
   }
 KZ_BINARY(+, add)
 KZ_BINARY(*, mul)
@@ -130,8 +132,7 @@ Tensor kz_b_from_blob_2(void* data, at::IntArrayRef sizes, Deleter deleter, cons
                         const std::optional<at::Device> device) {
   return at::from_blob(data, sizes, std::move(deleter), options, device);
 }
-Tensor kz_b_from_blob_3(void* data, at::IntArrayRef sizes, at::IntArrayRef strides,
-                        const at::TensorOptions& options) {
+Tensor kz_b_from_blob_3(void* data, at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions& options) {
   return at::from_blob(data, sizes, strides, options);
 }
 Tensor kz_b_from_blob_4(void* data, at::IntArrayRef sizes, const at::TensorOptions& options) {

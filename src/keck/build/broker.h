@@ -1,6 +1,6 @@
-// The build broker: turns one load_inline/load call of a candidate into a sealed shared object, cheaply (keck.md, part 4).
-// Content cache (sources, flags, toolchain, headers) with in-flight dedup; slim headers first, the real ones where the
-// first diagnostic cannot be trusted. Thread-safe.
+// The build broker: turns one load_inline/load call of a candidate into a sealed shared object, cheaply (keck.md, part
+// 4). Content cache (sources, flags, toolchain, headers) with in-flight dedup; slim headers first, the real ones where
+// the first diagnostic cannot be trusted. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -14,36 +14,40 @@
 namespace kz::keck {
 
 struct BuildRequest {
-  std::string name;                       // extension name as the candidate gave it
-  std::string backend;                    // "cpp" | "cuda"
+  std::string name;     // extension name as the candidate gave it
+  std::string backend;  // "cpp" | "cuda"
   std::vector<std::string> cpp_sources, cuda_sources;
-  std::vector<std::string> functions;     // load_inline(functions=…): exported by name; docs are dropped
+  std::vector<std::string> functions;  // load_inline(functions=…): exported by name; docs are dropped
   std::vector<std::string> cflags, cuda_cflags, ldflags;  // checked against the allow-list
+  bool implicit_headers = true;  // load_inline puts <torch/extension.h> before the sources; load does not
 };
 
 struct BuildResult {
   bool ok = false;
-  std::string reason;                     // "compile_error" "link_error" "forbidden_flag" "timeout" "memory" "toolchain" (ours)
-  std::string log;                        // lines point at the candidate's own source; capped
-  std::string headers;                    // "slim" | "full"
-  std::string cache;                      // "hit" | "miss" | "joined"
-  std::string module_name;                // PyInit_<module_name>
-  std::string fallback;                   // why the real headers were needed, or empty
-  Fd object;                              // sealed memfd with the .so, when ok
+  std::string reason;       // "compile_error" "link_error" "forbidden_flag" "timeout" "memory" "toolchain" (ours)
+  std::string log;          // lines point at the candidate's own source; capped
+  std::string headers;      // "slim" | "full"
+  std::string cache;        // "hit" | "miss" | "joined"
+  std::string module_name;  // PyInit_<module_name>
+  std::string fallback;     // why the real headers were needed, or empty
+  Fd object;                // sealed memfd with the .so, when ok
   double seconds = 0, cpu_seconds = 0;
 };
 
 struct BrokerOptions {
   Layout layout;
-  fs::path cache;                         // folder of the build cache
-  uint64_t cache_bytes = 2ULL << 30;      // oldest are evicted
+  fs::path cache;                     // folder of the build cache
+  uint64_t cache_bytes = 2ULL << 30;  // oldest are evicted
   double cpu_limit_s = 120;
   uint64_t memory_mb = 4096;
+  std::string sandbox = "auto";  // level that compilers are confined at: "auto" | "strong" | "weak"
+  bool always_full = false;      // real headers for every build: for comparisons and `code`
 };
 
 class BuildBroker {
  public:
-  // Finds the toolchain and makes shim, operator index and precompiled header in the state folder if they are missing or old.
+  // Finds the toolchain and makes shim, operator index and precompiled header in the state folder if they are missing
+  // or old.
   static Result<std::unique_ptr<BuildBroker>> start(const BrokerOptions& options);
   virtual ~BuildBroker() = default;
   virtual BuildResult build(const BuildRequest& request) = 0;

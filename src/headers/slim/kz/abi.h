@@ -43,7 +43,7 @@ int kz_load_device(void* object, int8_t* device);  // two bytes: type, index
 int kz_load_layout(void* object, int8_t* layout);
 int kz_load_memory_format(void* object, int8_t* format);
 int kz_is_none(void* object);
-int64_t kz_sequence_size(void* object);        // -1: none, or text
+int64_t kz_sequence_size(void* object);         // -1: none, or text
 void* kz_sequence_item(void* object, int64_t);  // new reference or null
 int64_t kz_tuple_or_list_size(void* object);    // -1: neither
 void kz_release(void* object);

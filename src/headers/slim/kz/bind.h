@@ -22,19 +22,32 @@ struct NumberArg {
   }
   T get() { return value; }
 };
-template <> struct Arg<signed char> : NumberArg<signed char, int64_t, kz_load_int> {};
-template <> struct Arg<short> : NumberArg<short, int64_t, kz_load_int> {};
-template <> struct Arg<int> : NumberArg<int, int64_t, kz_load_int> {};
-template <> struct Arg<long> : NumberArg<long, int64_t, kz_load_int> {};
-template <> struct Arg<long long> : NumberArg<long long, int64_t, kz_load_int> {};
-template <> struct Arg<unsigned char> : NumberArg<unsigned char, uint64_t, kz_load_uint> {};
-template <> struct Arg<unsigned short> : NumberArg<unsigned short, uint64_t, kz_load_uint> {};
-template <> struct Arg<unsigned int> : NumberArg<unsigned int, uint64_t, kz_load_uint> {};
-template <> struct Arg<unsigned long> : NumberArg<unsigned long, uint64_t, kz_load_uint> {};
-template <> struct Arg<unsigned long long> : NumberArg<unsigned long long, uint64_t, kz_load_uint> {};
-template <> struct Arg<float> : NumberArg<float, double, kz_load_double> {};
-template <> struct Arg<double> : NumberArg<double, double, kz_load_double> {};
-template <> struct Arg<bool> : NumberArg<bool, bool, kz_load_bool> {};
+template <>
+struct Arg<signed char> : NumberArg<signed char, int64_t, kz_load_int> {};
+template <>
+struct Arg<short> : NumberArg<short, int64_t, kz_load_int> {};
+template <>
+struct Arg<int> : NumberArg<int, int64_t, kz_load_int> {};
+template <>
+struct Arg<long> : NumberArg<long, int64_t, kz_load_int> {};
+template <>
+struct Arg<long long> : NumberArg<long long, int64_t, kz_load_int> {};
+template <>
+struct Arg<unsigned char> : NumberArg<unsigned char, uint64_t, kz_load_uint> {};
+template <>
+struct Arg<unsigned short> : NumberArg<unsigned short, uint64_t, kz_load_uint> {};
+template <>
+struct Arg<unsigned int> : NumberArg<unsigned int, uint64_t, kz_load_uint> {};
+template <>
+struct Arg<unsigned long> : NumberArg<unsigned long, uint64_t, kz_load_uint> {};
+template <>
+struct Arg<unsigned long long> : NumberArg<unsigned long long, uint64_t, kz_load_uint> {};
+template <>
+struct Arg<float> : NumberArg<float, double, kz_load_double> {};
+template <>
+struct Arg<double> : NumberArg<double, double, kz_load_double> {};
+template <>
+struct Arg<bool> : NumberArg<bool, bool, kz_load_bool> {};
 
 template <>
 struct Arg<at::Tensor> {
@@ -56,10 +69,14 @@ struct BytesArg {
   bool load(void* object, int) { return Load(object, bytes); }
   T& get() { return *reinterpret_cast<T*>(bytes); }
 };
-template <> struct Arg<at::ScalarType> : BytesArg<at::ScalarType, kz_load_dtype> {};
-template <> struct Arg<at::Device> : BytesArg<at::Device, kz_load_device> {};
-template <> struct Arg<at::Layout> : BytesArg<at::Layout, kz_load_layout> {};
-template <> struct Arg<at::MemoryFormat> : BytesArg<at::MemoryFormat, kz_load_memory_format> {};
+template <>
+struct Arg<at::ScalarType> : BytesArg<at::ScalarType, kz_load_dtype> {};
+template <>
+struct Arg<at::Device> : BytesArg<at::Device, kz_load_device> {};
+template <>
+struct Arg<at::Layout> : BytesArg<at::Layout, kz_load_layout> {};
+template <>
+struct Arg<at::MemoryFormat> : BytesArg<at::MemoryFormat, kz_load_memory_format> {};
 
 template <typename T>
 struct TextArg {
@@ -73,8 +90,10 @@ struct TextArg {
   }
   T& get() { return value; }
 };
-template <> struct Arg<std::string> : TextArg<std::string> {};
-template <> struct Arg<std::string_view> : TextArg<std::string_view> {};
+template <>
+struct Arg<std::string> : TextArg<std::string> {};
+template <>
+struct Arg<std::string_view> : TextArg<std::string_view> {};
 
 template <typename T>
 struct Arg<std::vector<T>> {
@@ -172,10 +191,14 @@ void* result(T value) {
     return kz_from_uint(static_cast<uint64_t>(value));
   }
 }
-template <typename T> void* result(const std::optional<T>& value);
-template <typename T> void* result(const std::vector<T>& values);
-template <typename... T> void* result(const std::tuple<T...>& values);
-template <typename A, typename B> void* result(const std::pair<A, B>& values);
+template <typename T>
+void* result(const std::optional<T>& value);
+template <typename T>
+void* result(const std::vector<T>& values);
+template <typename... T>
+void* result(const std::tuple<T...>& values);
+template <typename A, typename B>
+void* result(const std::pair<A, B>& values);
 
 template <typename T>
 void* result(const std::optional<T>& value) {
@@ -240,7 +263,8 @@ template <typename F>
 struct CallOf : CallOf<decltype(&F::operator())> {};
 template <typename R, typename... A>
 struct CallOf<R (*)(A...)> {
-  template <typename F> using Type = Call<F, R, A...>;
+  template <typename F>
+  using Type = Call<F, R, A...>;
 };
 template <typename R, typename... A>
 struct CallOf<R (*)(A...) noexcept> : CallOf<R (*)(A...)> {};
@@ -362,15 +386,14 @@ namespace py = pybind11;
 #define KZ_JOIN(a, b) KZ_JOIN_(a, b)
 #define KZ_TEXT_(a) #a
 #define KZ_TEXT(a) KZ_TEXT_(a)
-#define PYBIND11_MODULE(name, variable, ...)                                            \
-  static void KZ_JOIN(pybind11_init_, name)(::pybind11::module_&);                      \
-  static void KZ_JOIN(kz_fill_, name)(void* module) {                                   \
-    ::pybind11::module_ wrapper(module);                                                \
-    KZ_JOIN(pybind11_init_, name)(wrapper);                                             \
-  }                                                                                     \
-  extern "C" __attribute__((visibility("default"))) PyObject* KZ_JOIN(PyInit_, name)(); \
-  extern "C" PyObject* KZ_JOIN(PyInit_, name)() {                                       \
-    return static_cast<PyObject*>(                                                      \
-        kz_module_end(kz_module_begin(KZ_TEXT(name)), &KZ_JOIN(kz_fill_, name)));       \
-  }                                                                                     \
+#define PYBIND11_MODULE(name, variable, ...)                                                                \
+  static void KZ_JOIN(pybind11_init_, name)(::pybind11::module_&);                                          \
+  static void KZ_JOIN(kz_fill_, name)(void* module) {                                                       \
+    ::pybind11::module_ wrapper(module);                                                                    \
+    KZ_JOIN(pybind11_init_, name)(wrapper);                                                                 \
+  }                                                                                                         \
+  extern "C" __attribute__((visibility("default"))) PyObject* KZ_JOIN(PyInit_, name)();                     \
+  extern "C" PyObject* KZ_JOIN(PyInit_, name)() {                                                           \
+    return static_cast<PyObject*>(kz_module_end(kz_module_begin(KZ_TEXT(name)), &KZ_JOIN(kz_fill_, name))); \
+  }                                                                                                         \
   void KZ_JOIN(pybind11_init_, name)(::pybind11::module_ & (variable))

@@ -7,7 +7,7 @@ namespace at {
 
 #include <kz_gen/functions.inc>
 
-#define KZ_BINARY(op, name)                                               \
+#define KZ_BINARY(op, name)                                                           \
   Tensor operator op(const Tensor& x, const Tensor& y) KZ_SYMBOL("kz_o_" name "_tt"); \
   Tensor operator op(const Tensor& x, const Scalar& y) KZ_SYMBOL("kz_o_" name "_ts"); \
   Tensor operator op(const Scalar& x, const Tensor& y) KZ_SYMBOL("kz_o_" name "_st");

@@ -1,5 +1,5 @@
-// at::Tensor as candidates see it: one pointer to the real TensorImpl, counted by the real reference count. Its name and
-// layout are the real ones, so every function that the torch libraries export for at::Tensor fits as it is; what is
+// at::Tensor as candidates see it: one pointer to the real TensorImpl, counted by the real reference count. Its name
+// and layout are the real ones, so every function that the torch libraries export for at::Tensor fits as it is; what is
 // inline in the real headers is a plain symbol of the shim.
 #pragma once
 
@@ -116,16 +116,14 @@ class TensorBase {
   template <typename T, size_t N>
   TensorAccessor<T, N> accessor() && = delete;
 
-  template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits,
-            typename index_t = int64_t>
+  template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits, typename index_t = int64_t>
   GenericPackedTensorAccessor<T, N, PtrTraits, index_t> generic_packed_accessor() const& {
     static_assert(N > 0, "accessor is used for indexing tensor, for scalars use *data_ptr<T>()");
     TORCH_CHECK(dim() == N, "TensorAccessor expected ", N, " dims but tensor has ", dim());
     return GenericPackedTensorAccessor<T, N, PtrTraits, index_t>(
         static_cast<typename PtrTraits<T>::PtrType>(elements<T>()), sizes().data(), strides().data());
   }
-  template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits,
-            typename index_t = int64_t>
+  template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits, typename index_t = int64_t>
   GenericPackedTensorAccessor<T, N> generic_packed_accessor() && = delete;
 
   template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits>
@@ -202,13 +200,11 @@ class Tensor : public TensorBase {
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                 std::optional<TensorList> inputs = std::nullopt) const KZ_SYMBOL("kz_b_backward");
 
-  template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits,
-            typename index_t = int64_t>
+  template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits, typename index_t = int64_t>
   GenericPackedTensorAccessor<T, N, PtrTraits, index_t> packed_accessor() const& {
     return generic_packed_accessor<T, N, PtrTraits, index_t>();
   }
-  template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits,
-            typename index_t = int64_t>
+  template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits, typename index_t = int64_t>
   GenericPackedTensorAccessor<T, N, PtrTraits, index_t> packed_accessor() && = delete;
 
   Tensor operator~() const { return bitwise_not(); }

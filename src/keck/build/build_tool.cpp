@@ -1,0 +1,70 @@
+// keck-build: one build from the command line, for tests, benchmarks and curiosity.
+//   keck-build --cache DIR [--function F]… [--cflag F]… [--name N] [--full] [--out FILE.so] [--repeat N] SOURCE.cpp…
+// Prints one line of JSON a build.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+
+#include "keck/build/broker.h"
+#include "keck/build/outcome.h"
+
+int main(int argc, char** argv) {
+  using namespace kz;
+  CLI::App app("Builds one extension through the build broker.");
+  keck::BuildRequest request;
+  request.name = "kernel";
+  request.backend = "cpp";
+  std::vector<std::string> files;
+  std::string out, cache;
+  bool full = false, statistics = false;
+  int repeat = 1;
+  app.add_option("sources", files, "C++ sources")->required();
+  app.add_option("--function", request.functions);
+  app.add_option("--cflag", request.cflags);
+  app.add_option("--ldflag", request.ldflags);
+  app.add_option("--name", request.name);
+  app.add_option("--cache", cache, "folder of the build cache")->required();
+  app.add_option("--out", out, "where to copy the object");
+  app.add_option("--repeat", repeat);
+  app.add_flag("--full", full, "real headers");
+  app.add_flag("--statistics", statistics, "print the broker's counters at the end");
+  CLI11_PARSE(app, argc, argv);
+
+  const auto complain = [](const Error& error) {
+    std::cerr << error.code << ": " << error.message << "\n";
+    return 3;
+  };
+  auto layout = find_layout();
+  if (!layout) return complain(layout.error());
+  for (const std::string& file : files) {
+    auto text = read_file(file);
+    if (!text) return complain(text.error());
+    request.cpp_sources.push_back(std::move(*text));
+  }
+  keck::BrokerOptions options;
+  options.layout = *layout;
+  options.cache = cache;
+  options.always_full = full;
+  auto broker = keck::BuildBroker::start(options);
+  if (!broker) return complain(broker.error());
+  bool ok = true;
+  for (int i = 0; i < repeat; ++i) {
+    const keck::BuildResult result = (*broker)->build(request);
+    ok = result.ok;
+    std::cout << dump_json({{"ok", result.ok},
+                            {"reason", result.reason},
+                            {"headers", result.headers},
+                            {"fallback", result.fallback},
+                            {"cache", result.cache},
+                            {"seconds", result.seconds},
+                            {"cpu_seconds", result.cpu_seconds},
+                            {"log", result.log}})
+              << std::endl;
+    if (result.ok && !out.empty()) {
+      if (auto written = write_file_atomic(out, keck::read_all(result.object)); !written)
+        return complain(written.error());
+    }
+  }
+  if (statistics) std::cout << dump_json((*broker)->statistics()) << std::endl;
+  return ok ? 0 : 1;
+}

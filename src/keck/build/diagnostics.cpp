@@ -1,0 +1,194 @@
+#include "keck/build/diagnostics.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+
+#include "base/text.h"
+
+namespace kz::keck {
+namespace {
+
+constexpr std::string_view kOpen = "\u2018", kClose = "\u2019";  // g++'s quotes, ' in the C locale
+
+bool word_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// "file:line:col: error: message" -> true. `severity` is what stands before the message.
+bool parse_head(std::string_view line, std::string* file, int* number, std::string_view* severity,
+                std::string_view* message) {
+  for (std::string_view kind : {"fatal error", "error", "warning", "note", "sorry, unimplemented"}) {
+    const std::string mark = ": " + std::string(kind) + ": ";
+    const size_t at = line.find(mark);
+    if (at == std::string_view::npos) continue;
+    // Before the mark: file:line or file:line:col.
+    std::string_view place = line.substr(0, at);
+    size_t colon = place.rfind(':');
+    if (colon == std::string_view::npos) continue;
+    int last = 0, previous = 0;
+    const auto number_after = [&](std::string_view text, int* out) {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
+      return error == std::errc() && end == text.data() + text.size();
+    };
+    if (!number_after(place.substr(colon + 1), &last)) continue;
+    const std::string_view head = place.substr(0, colon);
+    const size_t second = head.rfind(':');
+    if (second != std::string_view::npos && number_after(head.substr(second + 1), &previous)) {
+      *file = head.substr(0, second);
+      *number = previous;
+    } else {
+      *file = head;
+      *number = last;
+    }
+    *severity = kind;
+    *message = line.substr(at + mark.size());
+    return true;
+  }
+  return false;
+}
+
+bool is_error(std::string_view severity) { return severity != "warning" && severity != "note"; }
+
+// A place where g++ is killed or gives up without a place: "cc1plus: error: …", "g++: fatal error: …".
+bool placeless_error(std::string_view line, std::string_view* message) {
+  for (std::string_view mark :
+       {"<command-line>: fatal error: ", "g++: fatal error: ", "g++: error: ", "cc1plus: fatal error: ",
+        "cc1plus: error: ", "cc1plus: all warnings being treated as errors"})
+    if (line.substr(0, mark.size()) == mark) {
+      *message = line.substr(mark.size());
+      return true;
+    }
+  return false;
+}
+
+// "   12 |   int x = y;" or the line of carets below it.
+bool source_line(std::string_view line) {
+  const size_t bar = line.find(" |");
+  return bar != std::string_view::npos && std::all_of(line.begin(), line.begin() + static_cast<long>(bar), [](char c) {
+           return c == ' ' || std::isdigit(static_cast<unsigned char>(c)) != 0;
+         });
+}
+
+// "cpp_sources[0]: In function ‘…’:": where the error is, not what it says.
+bool names_function(std::string_view line) {
+  return !line.empty() && line.back() == ':' &&
+         (line.find(": In ") != std::string_view::npos || line.find(": At ") != std::string_view::npos) &&
+         line.find("In instantiation of") == std::string_view::npos &&
+         line.find("In substitution of") == std::string_view::npos;
+}
+
+// The quoted parts of a message, in order.
+std::vector<std::string> quoted_parts(std::string_view text) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < text.size();) {
+    const bool wide = text.substr(i, kOpen.size()) == kOpen;
+    if (!wide && text[i] != '\'') {
+      ++i;
+      continue;
+    }
+    const size_t begin = i + (wide ? kOpen.size() : 1);
+    const size_t end = wide ? text.find(kClose, begin) : text.find('\'', begin);
+    if (end == std::string_view::npos) break;
+    parts.emplace_back(text.substr(begin, end - begin));
+    i = end + (wide ? kClose.size() : 1);
+  }
+  return parts;
+}
+
+std::string last_word(std::string_view name) {
+  size_t end = name.size();
+  while (end > 0 && !word_part(name[end - 1])) --end;
+  size_t begin = end;
+  while (begin > 0 && word_part(name[begin - 1])) --begin;
+  return std::string(name.substr(begin, end - begin));
+}
+
+// Words by which a message speaks of the headers rather than of the candidate's own code.
+bool speaks_of_torch(std::string_view text) {
+  constexpr std::array kMarks = {"at::",     "c10::",   "torch::",     "caffe2::", "pybind11::", "kz::",   "py::",
+                                 "Tensor",   "Scalar",  "kz_",         "KZ_",      "TORCH_",     "AT_",    "C10_",
+                                 "PYBIND11", "module_", "extension.h", "/kz_gen/", "/headers/",  "/ATen/", "/c10/"};
+  return std::any_of(kMarks.begin(), kMarks.end(),
+                     [&](const char* m) { return text.find(m) != std::string_view::npos; });
+}
+
+bool own_file(const std::string& file) { return file.rfind("cpp_sources[", 0) == 0 || file == "functions"; }
+
+bool has_any(std::string_view text, std::initializer_list<std::string_view> phrases) {
+  return std::any_of(phrases.begin(), phrases.end(), [&](auto p) { return text.find(p) != std::string_view::npos; });
+}
+
+}  // namespace
+
+bool first_error(std::string_view output, Diagnostic* diagnostic) {
+  bool found = false;
+  std::string pending;  // lines since the last head: they lead to the next one
+  for (const std::string& line : split(output, '\n')) {
+    std::string file;
+    int number = 0;
+    std::string_view severity, message;
+    const bool head = parse_head(line, &file, &number, &severity, &message);
+    if (!found) {
+      if (head && is_error(severity)) {
+        found = true;
+        *diagnostic = {std::move(file), number, std::string(message), pending, ""};
+      } else if (placeless_error(line, &message)) {
+        found = true;
+        *diagnostic = {"cc1plus", 0, std::string(message), "", ""};
+      } else {
+        // What a warning printed is not part of the error that follows; "In file included from" is.
+        if (head || line.rfind("In file included from", 0) == 0) pending.clear();
+        if (!head && !source_line(line) && !names_function(line)) pending += line + "\n";
+      }
+      continue;
+    }
+    if ((head && severity != "note") || names_function(line) || line.rfind("In file included from", 0) == 0) break;
+    (source_line(line) ? diagnostic->shown : diagnostic->notes) += line + "\n";
+  }
+  return found;
+}
+
+std::string doubt(const Diagnostic& first, const Mentions& mentions, const Kit& kit) {
+  const std::string& message = first.message;
+  if (!own_file(first.file)) return "an error outside the source: " + first.file;
+  const std::string said = message + "\n" + first.notes;
+  if (has_any(message, {"No such file or directory"})) return "an include that was not found";
+
+  // An error that comes out of an expansion or a template of torch's is about what it does there.
+  if (speaks_of_torch(first.notes)) return "an error inside torch's templates or macros";
+  const std::vector<std::string> names = quoted_parts(message);
+  const bool undeclared =
+      has_any(message, {"was not declared in this scope", "has not been declared", "does not name a type",
+                        "is not a member of", "has no member named", "was not declared", "there are no arguments to"});
+  if (undeclared && !names.empty()) {
+    const std::string name = last_word(names.front());
+    if (!name.empty() && !kit.real.has(name)) return "";
+    const bool plain = message.find("was not declared in this scope") != std::string::npos && names.front() == name &&
+                       mentions.opened.empty();
+    const bool called =
+        first.shown.find(name + "(") != std::string::npos || first.shown.find(name + " (") != std::string::npos;
+    if (plain && !called && !kit.global.has(name)) return "";
+    return "the name " + name;
+  }
+  if (speaks_of_torch(said)) return "a message about torch's types";
+  for (const std::string& word : mentions.words)
+    if (kit.missing.has(word)) return "a message beside the name " + word;
+  return "";
+}
+
+std::string clean_log(std::string_view output, const std::vector<std::string>& folders, size_t limit) {
+  std::string log(output);
+  for (const std::string& folder : folders) {
+    if (folder.empty()) continue;
+    for (size_t at = log.find(folder); at != std::string::npos; at = log.find(folder, at)) log.erase(at, folder.size());
+  }
+  if (log.size() > limit) {
+    log.resize(limit);
+    const size_t line = log.rfind('\n');
+    if (line != std::string::npos) log.resize(line + 1);
+    log += "… (more was said)\n";
+  }
+  return log;
+}
+
+}  // namespace kz::keck

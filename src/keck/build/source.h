@@ -1,0 +1,34 @@
+// The text of one load_inline call: put together as torch puts it together, and looked at before anything is compiled.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "keck/build/broker.h"
+#include "keck/build/kit.h"
+
+namespace kz::keck {
+
+// What a C++ source mentions, comments and literals left out.
+struct Mentions {
+  std::unordered_set<std::string> words;
+  std::vector<std::string> includes;       // the text between <> or ""
+  std::unordered_set<std::string> tested;  // words in #if, #ifdef, #elif …
+  std::unordered_set<std::string> opened;  // first word of each `using namespace X::…`
+  bool computed_include = false;           // #include MACRO
+};
+
+Mentions mentions_of(std::string_view source);
+
+// The unit that load_inline would write, after its implicit #include <torch/extension.h>: the sources joined by
+// newlines, then the module with `functions`. #line gives each source the name "cpp_sources[i]".
+std::string unit_of(const BuildRequest& request);
+std::string source_name(size_t index);  // "cpp_sources[0]"
+
+// Why the unit must be compiled with the real headers from the start, or "": it could mean something else with the slim
+// ones. `forwarders` gets the torch headers that it includes and that <torch/extension.h> has brought already.
+std::string needs_full(const Mentions& mentions, const Kit& kit, std::vector<std::string>* forwarders);
+
+}  // namespace kz::keck
