@@ -30,7 +30,7 @@ Result<Verdict> judge(const CheckCommand& command, const EvaluationRequest& requ
 Status keep(const fs::path& folder, const EvaluationRequest& request, const Verdict& verdict) {
   KZ_TRY(make_dirs(folder));
   EvaluationRequest again = request;
-  again.seed = verdict.seed;
+  if (verdict.seed != 0) again.seed = verdict.seed;  // 0: it ended before any input was drawn
   KZ_TRY(write_file_atomic(folder / "module.py", request.module));
   KZ_TRY(write_file_atomic(folder / "kernel.py", request.candidate));
   KZ_TRY(write_file_atomic(folder / "request.json", dump_json(to_json(again), 2) + "\n"));

@@ -156,9 +156,9 @@ std::string pretty(const Verdict& v, const PrintOptions& options) {
   if (!v.labels.empty() && v.outcome != Outcome::kPass) page.row("labels", join(v.labels, ", "));
   page.row("took", list_of({stage_words(v), v.cpu_seconds > 0 ? "CPU " + duration(1e3 * v.cpu_seconds) : "",
                             v.from_cache ? "from the cache" : ""}));
-  page.row("ran",
-           list_of({v.backend, v.headers.empty() ? "" : v.headers + " headers",
-                    v.sandbox.empty() ? "" : v.sandbox + " sandbox", v.device, "seed " + std::to_string(v.seed)}));
+  page.row("ran", list_of({v.backend, v.headers.empty() ? "" : v.headers + " headers",
+                           v.sandbox.empty() ? "" : v.sandbox + " sandbox", v.device,
+                           v.seed ? "seed " + std::to_string(v.seed) : ""}));
   return page.text();
 }
 

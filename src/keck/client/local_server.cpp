@@ -73,8 +73,10 @@ Result<LocalServer> LocalServer::start(const LocalServerOptions& options) {
   if (::access(program.c_str(), X_OK) != 0)
     return fail("host", program.string() + " is missing: run `make build`, or give the URL of a running server");
 
-  std::vector<std::string> words = {program.string(), "serve",       "--listen",         "127.0.0.1:0",      "--state",
-                                    state.string(),   "--port-file", port_file.string(), "--die-with-parent"};
+  std::vector<std::string> words = {
+      program.string(),   "serve",        "--listen",    "127.0.0.1:" + std::to_string(options.port),
+      "--state",          state.string(), "--port-file", port_file.string(),
+      "--die-with-parent"};
   if (options.workers > 0) words.insert(words.end(), {"--workers", std::to_string(options.workers)});
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> argv;

@@ -14,9 +14,10 @@ struct LocalServerOptions {
   Layout layout;
   fs::path state;                      // its journal and caches; empty: layout.state / "keck"
   fs::path log;                        // where its log goes; empty: state / "serve.log"
+  uint16_t port = 0;                   // 0: any free one
   int workers = 0;                     // 0: the server's default
   std::vector<std::string> arguments;  // more arguments of `keck serve`, e.g. {"--set", "queue.limit=8192"}
-  double start_timeout_s = 180;        // the first start builds shim and precompiled header
+  double start_timeout_s = 900;        // the first start of a machine builds shim and operator index: 45 CPU-s
 };
 
 // The server dies with this process whatever happens (it watches us by a pidfd), and is drained when the owner goes.
