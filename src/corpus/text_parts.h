@@ -33,7 +33,8 @@ inline const std::string kCppRows =
 inline const std::string kCppTail =
     "    for (int j = 0; j < n; j++) yp[i * n + j] = v[j];\n  }\n  return y;\n}\n\"\"\"\n"
     "kernel = load_inline(name=\"kernel\", cpp_sources=source, functions=[\"forward\"], extra_cflags=[\"-O3\"";
-inline const std::string kCppFastMath = ", \"-ffast-math\"";
+// Vectorised exp and its kin. Without -mno-recip 1 / inf, and so a sigmoid far from zero, would be NaN.
+inline const std::string kCppFastMath = ", \"-ffast-math\", \"-mno-recip\"";
 inline const std::string kCppModel = "])\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x";
 inline const std::string kCppCall = "):\n        return kernel.forward(x";
 
