@@ -114,10 +114,10 @@ bool target_flag(std::string_view flag) {
   if (starts(flag, "-march=") || starts(flag, "-mtune=") || starts(flag, "-mprefer-vector-width=") ||
       starts(flag, "-mfpmath=") || starts(flag, "-mveclibabi=none") || starts(flag, "-mrecip"))
     return simple(flag.substr(1), "-=.+,!");
-  constexpr std::array kNames = {"avx",        "sse",   "ssse3",  "fma",    "f16c",         "bmi",           "popcnt",
-                                 "lzcnt",      "abm",   "aes",    "pclmul", "adx",          "movbe",         "amx",
-                                 "vzeroupper", "64",    "no-avx", "no-sse", "no-fma",       "no-vzeroupper", "gfni",
-                                 "vaes",       "rdrnd", "prfchw", "sha",    "stackrealign", "no-red-zone"};
+  constexpr std::array kNames = {"avx",        "sse",  "ssse3",  "fma",    "f16c",   "bmi",          "popcnt",
+                                 "lzcnt",      "abm",  "aes",    "pclmul", "adx",    "movbe",        "amx",
+                                 "vzeroupper", "64",   "no-avx", "no-sse", "no-fma", "no-recip",     "no-vzeroupper",
+                                 "gfni",       "vaes", "rdrnd",  "prfchw", "sha",    "stackrealign", "no-red-zone"};
   const std::string_view name = flag.substr(2);
   return simple(name, "-.") &&
          std::any_of(kNames.begin(), kNames.end(), [&](std::string_view n) { return starts(name, n); });
