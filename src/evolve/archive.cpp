@@ -17,15 +17,21 @@ void Archive::restore(std::vector<ModuleRecord> modules) {
   }
 }
 
-void Archive::exclude_sequences(const std::vector<std::string>& sequences) {
-  excluded_.insert(sequences.begin(), sequences.end());
+void Archive::exclude(const std::vector<std::string>& sequences, const std::vector<std::string>& hashes) {
+  excluded_sequences_.insert(sequences.begin(), sequences.end());
+  excluded_hashes_.insert(hashes.begin(), hashes.end());
+  excluded_sequences_.erase("");
+  excluded_hashes_.erase("");
 }
 
 Admission Archive::admit(const keck::ModuleReport& report, int64_t step) {
   const std::string sequence = corpus::sequence_of(report.operators);
   // A module may not speak in the marks of the chat form (threats.md M5).
   if (report.canonical_source.find("<|") != std::string::npos) return {0, "forbidden_text"};
-  if (corpus::is_held_out(sequence) || excluded_.count(sequence)) return {0, "held_out"};
+  if (corpus::is_held_out(sequence) || excluded_sequences_.count(sequence) ||
+      excluded_hashes_.count(report.canonical_hash)) {
+    return {0, "held_out"};
+  }
   if (hashes_.count(report.canonical_hash)) return {0, "duplicate"};
   if (const auto at = sequences_.find(sequence); at != sequences_.end() && at->second >= per_sequence_) {
     return {0, "duplicate_sequence"};

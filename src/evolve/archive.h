@@ -22,8 +22,9 @@ class Archive {
  public:
   explicit Archive(int per_sequence) : per_sequence_(per_sequence) {}
 
-  void restore(std::vector<ModuleRecord> modules);                    // in order of id, from the store
-  void exclude_sequences(const std::vector<std::string>& sequences);  // of evaluation tasks
+  void restore(std::vector<ModuleRecord> modules);  // in order of id, from the store
+  // Of evaluation tasks; empty ones are passed over.
+  void exclude(const std::vector<std::string>& sequences, const std::vector<std::string>& hashes);
 
   // Judges one module that Keck's gate let pass, and admits it unless refused.
   Admission admit(const keck::ModuleReport& report, int64_t step);
@@ -40,7 +41,7 @@ class Archive {
   std::vector<ModuleRecord> modules_;  // id = index + 1
   std::unordered_set<std::string> hashes_;
   std::unordered_map<std::string, int> sequences_;
-  std::unordered_set<std::string> excluded_;
+  std::unordered_set<std::string> excluded_sequences_, excluded_hashes_;
   std::set<int64_t> changed_;
 };
 

@@ -35,8 +35,9 @@ TEST(Archive, RefusesNearDuplicatesAndHeldOutSequences) {
   EXPECT_EQ(archive.admit(report("h4", operators(true)), 1).reason, "held_out");
   EXPECT_EQ(archive.admit(report("h5", operators(false, 2), "x = '<|answer|>'"), 1).reason, "forbidden_text");
   const auto asked = operators(false, 3);
-  archive.exclude_sequences({corpus::sequence_of(asked)});
+  archive.exclude({corpus::sequence_of(asked), ""}, {"task hash", ""});
   EXPECT_EQ(archive.admit(report("h6", asked), 1).reason, "held_out");
+  EXPECT_EQ(archive.admit(report("task hash", operators(false, 4)), 1).reason, "held_out");
   EXPECT_EQ(archive.modules().size(), 2u);
 }
 

@@ -134,14 +134,26 @@ Status Book::record(size_t index, const keck::ModuleReport& report) {
   return {};
 }
 
+// A server that is gone for good answers nothing: the run stops here, with nothing recorded that is not true.
+static Status reachable(const std::string& reason, const std::string& message) {
+  if (reason != "server_unreachable") return {};
+  return fail("connect", message + "; nothing is lost, resume the run when Keck is back");
+}
+
 // One look at each kind of answer. With both kinds open it may not sleep long on one of them.
 Status Book::take(std::chrono::duration<double> wait) {
   const bool both = verdicts_.open > 0 && reports_.open > 0;
   if (verdicts_.open > 0) {
-    if (auto got = judge_.next_verdict(both ? std::min(wait, kSoon) : wait)) KZ_TRY(record(got->first, got->second));
+    if (auto got = judge_.next_verdict(both ? std::min(wait, kSoon) : wait)) {
+      KZ_TRY(reachable(got->second.reason, got->second.message));
+      KZ_TRY(record(got->first, got->second));
+    }
   }
   if (reports_.open > 0) {
-    if (auto got = judge_.next_report(both ? std::min(wait, kSoon) : wait)) KZ_TRY(record(got->first, got->second));
+    if (auto got = judge_.next_report(both ? std::min(wait, kSoon) : wait)) {
+      KZ_TRY(reachable(got->second.reason, got->second.message));
+      KZ_TRY(record(got->first, got->second));
+    }
   }
   return {};
 }

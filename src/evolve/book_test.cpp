@@ -94,6 +94,31 @@ TEST_F(BookTest, AHostsFaultIsAskedAgainInALaterStepOnly) {
   EXPECT_EQ(unknown.error().code, "replay");
 }
 
+// Answers that say that there is no server.
+class GoneJudge : public toy::ToyJudge {
+ public:
+  std::optional<std::pair<size_t, keck::Verdict>> next_verdict(std::chrono::duration<double> wait) override {
+    auto got = toy::ToyJudge::next_verdict(wait);
+    if (got) got->second.outcome = keck::Outcome::kUnscored, got->second.reason = "server_unreachable";
+    return got;
+  }
+};
+
+TEST_F(BookTest, AServerThatIsGoneStopsTheRunWithNothingRecorded) {
+  GoneJudge gone;
+  Book book(store_, gone, nullptr);
+  book.begin(0);
+  ASSERT_TRUE(book.ask(0, request("right")));
+  const auto drained = book.drain();
+  ASSERT_FALSE(drained);
+  EXPECT_EQ(drained.error().code, "connect");
+  Book again(store_, judge_, nullptr);
+  again.begin(0);
+  ASSERT_TRUE(again.ask(0, request("right")));
+  ASSERT_TRUE(again.drain());
+  EXPECT_TRUE(again.verdict(0).verdict.right());
+}
+
 TEST_F(BookTest, GateReportsAreKeptByModuleAndList) {
   Book book(store_, judge_, nullptr);
   keck::ModuleRequest r;

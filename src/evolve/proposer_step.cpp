@@ -27,10 +27,10 @@ std::vector<size_t> choose_lists(size_t available, int wanted, int64_t ordinal, 
   return out;
 }
 
-// Reward of one module: nothing where nobody can say.
+// Reward of one module: nothing where nobody can say, nor for one that is kept for evaluation, which no model can know.
 std::optional<double> reward_of(const ModuleRollout& m, const rl::FrontierCounts& counts,
                                 const ProposerOptions& options) {
-  if (!m.scored) return std::nullopt;
+  if (!m.scored || m.admission.reason == "held_out") return std::nullopt;
   const bool duplicate = m.admission.reason == "duplicate" || m.admission.reason == "duplicate_sequence";
   if (m.valid && duplicate) return options.duplicate_reward;
   return rl::frontier_reward(m.admission.module > 0, counts, options.frontier);

@@ -75,7 +75,7 @@ Result<std::vector<std::vector<KernelRollout>>> write_kernels(Loop& loop, const 
     flat[i].code = extract_code(loop.coder_format, c.text, "class ModelNew");
     if (c.finish == "error" || truncated(c, loop.coder_format)) return;
     keck::EvaluationRequest e;
-    e.module = request.sources[i / samples];
+    e.module = (request.judged.empty() ? request.sources : request.judged)[i / samples];
     e.candidate = flat[i].code;
     e.backend = loop.options.keck.backend;
     e.check = loop.options.keck.check;

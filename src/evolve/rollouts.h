@@ -21,7 +21,8 @@ struct KernelRollout {
 
 // `samples` kernels for each source, in order; seeds come from `purpose` and the step. Book slots from `first_slot` on.
 struct KernelRequest {
-  std::vector<std::string> sources;
+  std::vector<std::string> sources;  // what the Coder is shown
+  std::vector<std::string> judged;   // what Keck judges by, where it is another text; empty: the same
   int samples = 8;
   RoleSampling sampling;
   bool timing = true;

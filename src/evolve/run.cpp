@@ -5,12 +5,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "corpus/split.h"
 #include "evolve/summary.h"
 
 namespace kz::evolve {
 namespace {
 
-constexpr int64_t kUnitBefore = -1, kUnitAfter = -2;
+constexpr int64_t kUnitBefore = -1, kUnitAfter = -2, kUnitTasks = -3;
 
 std::string checkpoint_name(Role role, int64_t step) {
   char digits[32];
@@ -56,9 +57,7 @@ class Runner {
     }
     KZ_ASSIGN(auto modules, store.modules());
     archive_.restore(std::move(modules));
-    std::vector<std::string> sequences;
-    for (const auto& t : parts_.tasks) sequences.push_back(t.sequence);
-    archive_.exclude_sequences(sequences);
+    KZ_TRY(exclude_tasks());
     KZ_ASSIGN(const auto last, store.last_step());
     KZ_ASSIGN(spent_, store.seconds());
     if (last) {
@@ -71,6 +70,30 @@ class Runner {
     KZ_TRY(run_.keep_checkpoints({coder_checkpoint_, proposer_checkpoint_}));
     KZ_ASSIGN(auto events, bench::EventWriter::open(run_.path() / "tb", "kernelzero"));
     events_ = std::make_unique<bench::EventWriter>(std::move(events));
+    return {};
+  }
+
+  // Modules like those of the evaluation never enter the archive. Tasks of a folder have no operator sequence yet: the
+  // gate reads it, whatever else it thinks of them.
+  Status exclude_tasks() {
+    std::vector<std::string> sequences, hashes;
+    book_.begin(kUnitTasks);
+    for (size_t i = 0; i < parts_.tasks.size(); ++i) {
+      sequences.push_back(parts_.tasks[i].sequence);
+      if (!parts_.tasks[i].sequence.empty()) continue;
+      keck::ModuleRequest request;
+      request.module = parts_.tasks[i].source;
+      KZ_TRY(book_.ask(i, request));
+    }
+    KZ_TRY(book_.drain());
+    for (size_t i = 0; i < parts_.tasks.size(); ++i) {
+      if (!parts_.tasks[i].sequence.empty()) continue;
+      const keck::ModuleReport& report = book_.report(i).report;
+      parts_.tasks[i].sequence = corpus::sequence_of(report.operators);
+      sequences.push_back(parts_.tasks[i].sequence);
+      hashes.push_back(report.canonical_hash);
+    }
+    archive_.exclude(sequences, hashes);
     return {};
   }
 

@@ -36,6 +36,8 @@ struct World {
                        "class Model: level " + std::to_string(level)});
     }
   }
+  // One more task, as of a folder: the gate finds its sequence.
+  void add_folder_task() { tasks.push_back({"folder", "", "class Model: level 3 size 17"}); }
   Status go(const fs::path& folder, const Store* replay = nullptr, const Reporter& reporter = {}) {
     auto run =
         fs::exists(folder / "run.db") ? RunFolder::open(folder) : RunFolder::create(folder, options, "seed = 11\n");
@@ -89,6 +91,7 @@ TEST_F(RunTest, BothRolesLearn) {
   o.rounds = 3;
   o.coder_steps = 12;
   World world(o);
+  world.add_folder_task();
   const auto start = world.coder.logits();
   const auto done = world.go(dir_.path() / "run");
   ASSERT_TRUE(done) << done.error().message;
@@ -97,15 +100,25 @@ TEST_F(RunTest, BothRolesLearn) {
   EXPECT_GT(s["coder_accuracy_after"].get<double>(), s["coder_accuracy_before"].get<double>() + 0.1);
   EXPECT_GT(s["gain_ci95"][0].get<double>(), 0.0);
   EXPECT_EQ(s["rounds"], 3);
-  EXPECT_EQ(s["heldout_tasks"], 8);
+  EXPECT_EQ(s["heldout_tasks"], 9);
   EXPECT_GT(s["cache_hits"].get<int>(), 0);
   EXPECT_GT(s["proposer_modules"].get<int>(), 20);
   EXPECT_LT(s["proposer_valid"].get<double>(), 1.0);
+  SQLite::Database db((dir_.path() / "run" / "run.db").string());
+  EXPECT_GT(db.execAndGet("SELECT COUNT(*) FROM rollouts WHERE reason = 'held_out'").getInt(), 0);
+  EXPECT_EQ(
+      db.execAndGet("SELECT COUNT(*) FROM rollouts r JOIN steps s ON r.step = s.step WHERE reason = 'held_out' AND "
+                    "s.role = 'proposer' AND r.reward IS NOT NULL")
+          .getInt(),
+      0)
+      << "a module kept for evaluation is nobody's fault";
   // The Proposer learnt that level 9 is invalid, the Coder is better at some level of the frontier.
   EXPECT_LT(world.proposer.logits()[9], -0.2);
   double best = 0;
   for (int i = 0; i < toy::kLevels; ++i) best = std::max(best, world.coder.logits()[i] - start[i]);
   EXPECT_GT(best, 1.0);
+  EXPECT_EQ(db.execAndGet("SELECT COUNT(*) FROM modules WHERE source LIKE '%level 3 size 17'").getInt(), 0)
+      << "a task of the evaluation was admitted";
   const char* keys[] = {"rounds",
                         "verdicts",
                         "cache_hits",

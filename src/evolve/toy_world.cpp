@@ -115,7 +115,7 @@ void ToyJudge::ask(size_t key, const keck::EvaluationRequest& r) {
   if (unscored_every > 0 && asked % unscored_every == 0) {
     v.outcome = keck::Outcome::kUnscored;
     v.stage = keck::Stage::kHost;
-    v.reason = "server_unreachable";
+    v.reason = "host_fault";
   } else if (right && r.timing) {
     v.timing.emplace();
     const double drawn = noise > 0 ? 1 + noise * Rng(secret_seed()).uniform() : 1;

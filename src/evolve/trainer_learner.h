@@ -5,6 +5,7 @@
 
 #include "evolve/learner.h"
 #include "evolve/options.h"
+#include "evolve/records.h"
 #include "train/trainer.h"
 
 namespace kz::evolve {
