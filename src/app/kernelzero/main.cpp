@@ -21,13 +21,13 @@ void add_model(CLI::App& c, Command& command) {
   c.add_option("--model", command.model,
                "folder of a model, or http://HOST:PORT of an OpenAI-compatible server (#NAME picks its model)")
       ->required();
-  c.add_option("--samples", command.samples, "answers of the model", true)->check(CLI::Range(1, 4096));
-  c.add_option("--temperature", command.temperature, "0 is greedy", true)->check(CLI::Range(0.0, 10.0));
-  c.add_option("--max-new-tokens", command.max_new_tokens, "of one answer", true)->check(CLI::Range(1, 1 << 20));
-  c.add_option("--seed", command.seed, "of sampling", true);
-  c.add_option("--format", command.format, "auto, nano or chatml", true)
+  c.add_option("--samples", command.samples, "answers of the model")->capture_default_str()->check(CLI::Range(1, 4096));
+  c.add_option("--temperature", command.temperature, "0 is greedy")->capture_default_str()->check(CLI::Range(0.0, 10.0));
+  c.add_option("--max-new-tokens", command.max_new_tokens, "of one answer")->capture_default_str()->check(CLI::Range(1, 1 << 20));
+  c.add_option("--seed", command.seed, "of sampling")->capture_default_str();
+  c.add_option("--format", command.format, "auto, nano or chatml")->capture_default_str()
       ->check(CLI::IsMember({"auto", "nano", "chatml"}));
-  c.add_option("--device", command.device, "cpu, cuda or cuda:N", true);
+  c.add_option("--device", command.device, "cpu, cuda or cuda:N")->capture_default_str();
   add_where(c, command.where);
 }
 
@@ -37,11 +37,11 @@ void add_evolve(CLI::App& app, EvolveCommand& evolve, EvolveCommand& demo) {
   c->add_option("--resume", evolve.resume, "go on with this run folder");
   c->add_option("--replay", evolve.replay,
                 "take the verdicts from this run folder instead of Keck: repeats it bit for bit");
-  c->add_option("--runs", evolve.runs, "folder that run folders are made in", true);
+  c->add_option("--runs", evolve.runs, "folder that run folders are made in")->capture_default_str();
   c->add_option("--set", evolve.overrides, "a.b=c, over the config; may be repeated")->expected(1)->take_all();
   c->add_flag("--json", evolve.json, "print the summary as JSON");
   auto* d = app.add_subcommand("demo", "Watch two nano models improve each other on this CPU.");
-  d->add_option("--runs", demo.runs, "folder that run folders are made in", true);
+  d->add_option("--runs", demo.runs, "folder that run folders are made in")->capture_default_str();
   d->add_option("--set", demo.overrides, "a.b=c, over configs/demo.toml; may be repeated")->expected(1)->take_all();
   d->add_flag("--json", demo.json, "print the summary as JSON");
 }
@@ -50,7 +50,7 @@ void add_ask(CLI::App& app, EvalCommand& eval, ProposeCommand& propose, CodeComm
   auto* e = app.add_subcommand("eval", "Evaluate a model on a folder of KernelBench tasks.");
   e->add_option("--tasks", eval.tasks, "folder of *.py with Model, get_inputs, get_init_inputs")->required();
   e->add_option("--limit", eval.limit, "only the first N tasks (default: all)");
-  e->add_option("--check", eval.check, "strict, kernelbench or keck-v0", true)
+  e->add_option("--check", eval.check, "strict, kernelbench or keck-v0")->capture_default_str()
       ->check(CLI::IsMember({"strict", "kernelbench", "keck-v0"}));
   e->add_option("--out", eval.out, "keep every answer and verdict in this folder (and go on there after a kill)");
   e->add_flag("!--no-timing", eval.timing, "correctness only");
@@ -63,7 +63,7 @@ void add_ask(CLI::App& app, EvalCommand& eval, ProposeCommand& propose, CodeComm
   add_model(*p, propose);
   auto* c = app.add_subcommand("code", "Let a model write kernels for a module; the best right one is printed.");
   c->add_option("module", code.module, "Python file with Model, get_inputs, get_init_inputs")->required();
-  c->add_option("--check", code.check, "strict, kernelbench or keck-v0", true)
+  c->add_option("--check", code.check, "strict, kernelbench or keck-v0")->capture_default_str()
       ->check(CLI::IsMember({"strict", "kernelbench", "keck-v0"}));
   c->add_flag("!--no-timing", code.timing, "correctness only");
   c->add_flag("--json", code.json, "print kernel, verdict and all samples as JSON");
@@ -76,9 +76,9 @@ void add_apis(CLI::App& app, ApisCommand& apis) {
   c->add_subcommand("list", "All of the catalogue.")->add_flag("--json", apis.json, "an array");
   c->add_subcommand("stats", "Counts, and which stand together.")->add_flag("--json", apis.json, "an object");
   auto* s = c->add_subcommand("sample", "Lists of APIs as the Proposer is asked for them.");
-  s->add_option("--lists", apis.lists, "how many", true)->check(CLI::Range(1, 1 << 20));
-  s->add_option("--seed", apis.seed, "of the sampler", true);
-  s->add_option("--sizes", apis.sizes, "APIs a list: 2,3", true)->delimiter(',');
+  s->add_option("--lists", apis.lists, "how many")->capture_default_str()->check(CLI::Range(1, 1 << 20));
+  s->add_option("--seed", apis.seed, "of the sampler")->capture_default_str();
+  s->add_option("--sizes", apis.sizes, "APIs a list: 2,3")->capture_default_str()->delimiter(',');
   s->add_option("--apis", apis.subset, "only these")->delimiter(',');
   s->add_flag("--json", apis.json, "an array of arrays");
 }
@@ -88,14 +88,14 @@ void add_corpus(CLI::App& app, CorpusCommand& corpus) {
   c->require_subcommand(1);
   auto* m = c->add_subcommand("make", "Make rows by our own lowering; Keck admits each.");
   m->add_option("file", corpus.file, "JSONL file to write")->required();
-  m->add_option("--rows", corpus.rows, "in all", true)->check(CLI::Range(1, 100000000));
-  m->add_option("--per-family", corpus.per_family, "at least, a family and backend", true)
+  m->add_option("--rows", corpus.rows, "in all")->capture_default_str()->check(CLI::Range(1, 100000000));
+  m->add_option("--per-family", corpus.per_family, "at least, a family and backend")->capture_default_str()
       ->check(CLI::Range(0, 1 << 20));
   m->add_option("--families", corpus.families, "only these (default: all)")->delimiter(',');
-  m->add_option("--backends", corpus.backends, "cpp,triton", true)
+  m->add_option("--backends", corpus.backends, "cpp,triton")->capture_default_str()
       ->delimiter(',')
       ->check(CLI::IsMember({"cpp", "triton"}));
-  m->add_option("--seed", corpus.seed, "of the rows", true);
+  m->add_option("--seed", corpus.seed, "of the rows")->capture_default_str();
   m->add_flag("--json", corpus.json, "print the report as JSON");
   auto* k = c->add_subcommand("check", "Ask Keck again about every row of a file.");
   k->add_option("file", corpus.file, "JSONL rows {backend, module, candidate}")->required();
@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
   auto* report_app = app.add_subcommand("report", "One HTML page of a run: dynamics, frontier, time, single rollouts.");
   report_app->add_option("run", report_command.run, "run folder")->required();
   report_app->add_option("--out", report_command.out, "HTML file (default: report.html in the run folder)");
-  report_app->add_option("--rollouts", report_command.rollouts, "single rollouts to show", true)
+  report_app->add_option("--rollouts", report_command.rollouts, "single rollouts to show")->capture_default_str()
       ->check(CLI::Range(0, 100000));
   report_app->add_flag("--json", report_command.json, "print the data instead of the page");
   auto* model_app = app.add_subcommand("model", "About a model folder.");
