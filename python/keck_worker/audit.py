@@ -70,6 +70,13 @@ def ban(numpy_too: bool = True) -> Iterator[None]:
     try:
         with mode:
             yield
+    except BannedOperator:
+        raise
+    except BaseException as error:  # what a net threw may come back as any type
+        noted = _shim.kz_shim_audit_violation()
+        if not noted:
+            raise
+        raise BannedOperator(noted.decode()) from error
     finally:
         torch.Tensor.numpy, torch.Tensor.__array__ = saved
     noted = _shim.kz_shim_audit_violation()

@@ -22,7 +22,8 @@ constexpr double kSendSeconds = 10;
 constexpr double kReplySeconds = 5;  // from the first byte of a reply to its last
 constexpr double kExitSeconds = 10;  // for the zygote to report a death
 constexpr double kUpSeconds = 60;    // fork and confinement, on a busy host
-constexpr int kTickMs = 100;         // how soon a cancellation is seen
+constexpr int kDyingMs = 500;
+constexpr int kTickMs = 100;  // how soon a cancellation is seen
 
 bool readable(int fd, int wait_ms = 0) {
   pollfd p{fd, POLLIN, 0};
@@ -116,8 +117,9 @@ Result<Frame> Child::next(double timeout_s, const std::atomic<bool>& cancelled, 
   }
   auto frame = receive_frame(channel_.get(), max_reply, steady_seconds() + kReplySeconds);
   if (frame && !frame->fds.empty()) return fail("protocol", "a frame with descriptors");
-  if (!frame) return fail(frame.error().code == "closed" ? "died" : "protocol", frame.error().message);
-  return frame;
+  if (frame) return frame;
+  hung_up_ = frame.error().code == "closed";
+  return fail(hung_up_ ? "died" : "protocol", frame.error().message);
 }
 
 Result<Json> Child::load(const Json& request, double timeout_s, const std::atomic<bool>& cancelled, size_t max_reply) {
@@ -145,7 +147,8 @@ const ChildEnd& Child::end() {
   if (ended_) return end_;
   ended_ = true;
   if (!service_) return end_;  // never started
-  const bool by_itself = readable(forked_.pidfd.get());
+  // A socket closes a moment before its process is dead.
+  const bool by_itself = readable(forked_.pidfd.get(), hung_up_ ? kDyingMs : 0);
   if (!by_itself) ::syscall(SYS_pidfd_send_signal, forked_.pidfd.get(), SIGKILL, nullptr, 0);
   if (auto killed = slot_->kill_all(); !killed) log::warn("slot: " + killed.error().message);
   ::shutdown(channel_.get(), SHUT_RDWR);

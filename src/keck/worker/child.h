@@ -67,7 +67,7 @@ class Child {
   Fd channel_;
   Forked forked_;
   std::unique_ptr<BuildService> service_;
-  bool ended_ = false;
+  bool ended_ = false, hung_up_ = false;
   ChildEnd end_;
 };
 

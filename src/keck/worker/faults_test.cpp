@@ -23,6 +23,7 @@ std::string in_forward(const std::string& code) {
 struct Fault {
   const char* name;
   std::string candidate, expected;
+  double deadline_s = 4;
 };
 
 class Faults : public EvaluatorTest {};
@@ -39,10 +40,10 @@ TEST_F(Faults, AreTheCandidatesOwn) {
       {"writes outside", at_import("open('/etc/kz-test', 'w')"), "fail load exception"},
       {"opens a socket", at_import("socket.create_connection(('1.1.1.1', 80), 5)"), "fail load exception"},
       {"floods its output", at_import("while True: os.write(1, b'x' * 65536)"), "fail load output_flood"},
-      {"eats memory", at_import("b = []\nwhile True: b.append(bytearray(1 << 24))"), "fail load memory"},
+      {"eats memory", at_import("b = []\nwhile True: b.append(bytearray(b'x') * (1 << 24))"), "fail load memory", 30},
   };
   for (const Fault& fault : faults) {
-    const Verdict verdict = judge(kRelu, fault.candidate, "triton", false, 4);
+    const Verdict verdict = judge(kRelu, fault.candidate, "triton", false, fault.deadline_s);
     EXPECT_EQ(summary(verdict), fault.expected) << fault.name << ": " << verdict.message << "\n" << verdict.log_tail;
     const Verdict next = judge(kRelu, kRight, "triton");
     EXPECT_EQ(summary(next), "pass accepted") << "after one that " << fault.name << ": " << next.message;
