@@ -65,7 +65,7 @@ class Daemon {
     auto evaluator = Evaluator::start(options_.evaluator);
     const Status begun = evaluator ? service_.begin(std::move(*evaluator)) : Status(tl::unexpected(evaluator.error()));
     if (!begun) {
-      service_.failed(begun.error().message);
+      service_.failed();
       start_error_ = begun.error();
       started_ = true;
       server_->stop();

@@ -125,10 +125,7 @@ void Service::wake_all() {
   if (waiting_) waiting_->close();
 }
 
-void Service::failed(const std::string& why) {
-  log::error(why);
-  state_ = State::kFailed;
-}
+void Service::failed() { state_ = State::kFailed; }
 
 Json Service::capabilities() const {
   // evaluator_ is set once, before kReady is.

@@ -49,7 +49,7 @@ class Service {
   bool stuck() const { return busy_ > 0; }  // after drain: a work did not end although it was told to
 
   State state() const { return state_; }
-  void failed(const std::string& why);  // begin will not come
+  void failed();  // begin will not come
   const ServiceOptions& options() const { return options_; }
   Jobs& jobs() { return *jobs_; }
   Waiting& waiting() { return *waiting_; }

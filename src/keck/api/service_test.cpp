@@ -343,6 +343,14 @@ TEST_F(ServiceTest, DescribesEveryRouteWithSchemasThatExist) {
   }
 }
 
+// A change of the API is seen in review.
+TEST_F(ServiceTest, TheDescriptionInDocsIsUpToDate) {
+  const auto text = read_file("docs/openapi.json");
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_TRUE(parse_json(*text, "docs/openapi.json").value() == describe_api())
+      << "run: bin/keck openapi > docs/openapi.json";
+}
+
 TEST_F(ServiceTest, TheSchemasShowWhatIsReallySent) {
   const Json schemas = describe_api()["components"]["schemas"];
   const auto same_names = [](const Json& schema, const Json& value) {

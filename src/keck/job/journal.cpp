@@ -106,7 +106,8 @@ struct Journal::Impl {
 
   Error error(const SQLite::Exception& e) const {
     std::string remedy;
-    if (e.getErrorCode() == SQLITE_FULL) remedy = ": free some space there, or start with another --state";
+    if (e.getErrorCode() == SQLITE_FULL || e.getErrorCode() == SQLITE_IOERR)
+      remedy = ": free some space there, or start with another --state";
     if (e.getErrorCode() == SQLITE_READONLY || e.getErrorCode() == SQLITE_CANTOPEN)
       remedy = ": make the folder writable, or start with another --state";
     return {"io", "journal " + options.file.string() + ": " + e.what() + remedy};
