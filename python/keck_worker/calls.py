@@ -21,7 +21,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from keck_worker.values import Maker, Reader, UnsupportedValue, pack_tensor, pack_value
+from keck_worker.values import Maker, Reader, UnsupportedValue, carried, pack_tensor, pack_value
 
 Role = Literal["reference", "candidate", "audit"]
 
@@ -253,11 +253,12 @@ class _Server:
         return STATE, out
 
     def state(self) -> list[tuple[str, bool, Tensor]]:
+        """Parameters and buffers that can be carried; what cannot (complex, lazy) keeps what the seed gave it."""
         if not isinstance(self.model, torch.nn.Module):
             return []
-        return [(name, False, p) for name, p in self.model.named_parameters()] + [
-            (name, True, b) for name, b in self.model.named_buffers()
-        ]
+        named = [(name, False, p) for name, p in self.model.named_parameters()]
+        named += [(name, True, b) for name, b in self.model.named_buffers()]
+        return [(name, is_buffer, t) for name, is_buffer, t in named if carried(t)]
 
     def load(self, payload: bytes, flags: int, fds: list[int]) -> tuple[int, list[bytes]]:
         targets = {name: t for name, _, t in self.state()}

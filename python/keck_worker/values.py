@@ -50,6 +50,12 @@ class UnsupportedValue(Exception):
     """A value that the protocol does not carry."""
 
 
+def carried(t: Tensor) -> bool:
+    """Whether the protocol has a struct for it."""
+    plain = type(t) is Tensor or type(t) is Parameter
+    return plain and t.dtype in _CODE_OF and t.layout is torch.strided and not t.is_neg()
+
+
 def pack_tensor(t: Tensor) -> bytes:
     """Describe a tensor where it lies; the reader fetches its bytes from this process's memory."""
     if type(t) is not Tensor and type(t) is not Parameter:

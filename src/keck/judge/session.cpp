@@ -88,14 +88,13 @@ CompareOptions Session::compare_options(const Value& inputs) const {
 }
 
 Step<void> Session::flow() {
+  if (known_ && !known_->sound) return end(Outcome::kUnscored, Stage::kTask, "task_degenerate", known_->message);
   if (auto hello = reference_.hello(call_deadline()); !hello)
     return blame_reference(reference_, hello.error(), "starting");
   if (auto hello = candidate_.hello(call_deadline()); !hello) {
     return blame_candidate(candidate_, hello.error(), Stage::kLoad, "starting");
   }
   KZ_TRY(construct());
-  KZ_TRY(plan_trials());
-  KZ_TRY(audit_task());
   KZ_TRY(run_trials());
   KZ_TRY(audit_operators());
   if (result_.report.audit.state == AuditReport::State::kTorchCompute)
@@ -179,35 +178,44 @@ Step<Trial> Session::make_trial(std::string label, Value inputs) {
   return trial;
 }
 
-Step<void> Session::plan_trials() {
-  const int count = plain_trials(job_, check_);
-  for (int i = 0; i < count; ++i) {
+Step<void> Session::run_trials() {
+  Correctness& seen = result_.report.correctness.emplace();
+  const int plain = plain_trials(job_, check_);
+  seen.check = job_.check;
+  seen.trials = plain + (check_ == Check::kStrict ? 2 : 0);
+  for (int i = 0; i < plain; ++i) {
     KZ_ASSIGN(Value inputs, draw_inputs(derive_seed(result_.report.seed, "trial", static_cast<uint64_t>(i))));
     KZ_ASSIGN(Trial trial, make_trial("seed " + std::to_string(i), std::move(inputs)));
-    trials_.push_back(std::move(trial));
+    if (i > 0) {
+      KZ_TRY(run_trial(trial, candidate_));
+      continue;
+    }
+    first_.emplace(std::move(trial));
+    KZ_TRY(audit_task());
+    KZ_TRY(run_trial(*first_, candidate_));
   }
-  return check_ == Check::kStrict ? other_trials() : Step<void>{};
+  if (check_ != Check::kStrict) return {};
+  other_values_ = Rng(derive_seed(result_.report.seed, "other values"));
+  KZ_TRY(run_other_values(OtherValues::kShuffled, "shuffled"));
+  return run_other_values(OtherValues::kOutliers, "outliers");
 }
 
-Step<void> Session::other_trials() {
-  Rng rng(derive_seed(result_.report.seed, "other values"));
-  const auto add = [&](OtherValues how, const char* label) -> Step<void> {
-    std::optional<Value> inputs = with_other_values(trials_.front().inputs, how, rng);
-    const auto skip = [&](const char* why) -> Step<void> {
-      result_.report.notes.push_back(std::string("trial ") + label + " skipped: " + why);
-      return {};
-    };
-    if (!inputs) return skip("no input is free to change");
-    auto trial = make_trial(label, std::move(*inputs));
-    if (!trial)
-      return trial.error().reason == "reference_raised" ? skip("the reference raises") : tl::unexpected(trial.error());
-    if (!all_finite(trial->expected)) return skip("the reference is not finite");
-    if (!trial->oracle || !all_finite(*trial->oracle)) return skip("no finite fp64 run");
-    trials_.push_back(std::move(*trial));
+// Only where the reference stays finite in its own precision and in fp64, and does not raise; else skipped, and said.
+Step<void> Session::run_other_values(OtherValues how, const char* label) {
+  const auto skip = [&](const char* why) -> Step<void> {
+    result_.report.notes.push_back(std::string("trial ") + label + " skipped: " + why);
+    --result_.report.correctness->trials;
     return {};
   };
-  KZ_TRY(add(OtherValues::kShuffled, "shuffled"));
-  return add(OtherValues::kOutliers, "outliers");
+  std::optional<Value> inputs = with_other_values(first_->inputs, how, other_values_);
+  if (!inputs) return skip("no input is free to change");
+  const auto trial = make_trial(label, std::move(*inputs));
+  if (!trial) {
+    return trial.error().reason == "reference_raised" ? skip("the reference raises") : tl::unexpected(trial.error());
+  }
+  if (!all_finite(trial->expected)) return skip("the reference is not finite");
+  if (!trial->oracle || !all_finite(*trial->oracle)) return skip("no finite fp64 run");
+  return run_trial(*trial, candidate_);
 }
 
 // A task is judged once; a candidate's own trials serve as its material.
@@ -216,9 +224,8 @@ Step<void> Session::audit_task() {
     result_.task_audit = TaskAudit{false, why};
     return end(Outcome::kUnscored, Stage::kTask, "task_degenerate", std::move(why));
   };
-  if (known_ && known_->sound) return {};
-  if (known_) return end(Outcome::kUnscored, Stage::kTask, "task_degenerate", known_->message);
-  const Trial& first = trials_.front();
+  if (known_) return {};
+  const Trial& first = *first_;
   const CompareOptions options = compare_options(first.inputs);
   const Value* oracle = first.oracle ? &*first.oracle : nullptr;
   if (tensors_of(first.inputs).empty()) return degenerate("get_inputs gives no tensor");
@@ -253,6 +260,7 @@ Step<void> Session::audit_task() {
     }
   }
   result_.task_audit = TaskAudit{true, ""};
+  last_expected_.reset();  // the calls above have driven it out of the child's memory
   return {};
 }
 
@@ -266,27 +274,13 @@ tl::unexpected<Ending> Session::wrong(const Comparison& comparison, const Trial&
   return end(Outcome::kFail, Stage::kCompare, comparison.reason, comparison.message + " (" + trial.label + ")");
 }
 
-Step<void> Session::run_trials() {
-  Correctness& seen = result_.report.correctness.emplace();
-  seen.check = job_.check;
-  seen.trials = static_cast<int>(trials_.size());
-  bool first = true;
-  for (const Trial& trial : trials_) {
-    KZ_TRY(run_trial(trial, candidate_, first));
-    ++seen.passed;
-    first = false;
-  }
-  last_output_.reset();
-  return {};
-}
-
-Step<void> Session::run_trial(const Trial& trial, Peer& peer, bool first) {
+Step<void> Session::run_trial(const Trial& trial, Peer& peer) {
   KZ_BLAME(CallResult got,
            call(peer, trial.inputs, trial.handover, &peer == &candidate_ ? 0 : kCallBan, call_deadline()),
            blame_candidate(peer, kz_error, Stage::kRun, "running forward (" + trial.label + ")"));
-  if (first) result_.report.first_call_ms = got.seconds * 1e3;
   const Comparison comparison = compare_call(trial, got, compare_options(trial.inputs));
   Correctness& seen = *result_.report.correctness;
+  if (seen.passed == 0) result_.report.first_call_ms = got.seconds * 1e3;
   seen.max_abs_error = std::max(seen.max_abs_error, comparison.max_abs_error);
   seen.max_rel_error = std::max(seen.max_rel_error, comparison.scaled);
   seen.tolerance = std::max(seen.tolerance, comparison.tolerance);
@@ -295,7 +289,9 @@ Step<void> Session::run_trial(const Trial& trial, Peer& peer, bool first) {
     seen.first_mismatch = comparison.first_mismatch;
     return wrong(comparison, trial);
   }
-  if (check_ != Check::kStrict || peer.copies() || &peer != &candidate_) return {};
+  if (&peer != &candidate_) return {};
+  ++seen.passed;
+  if (check_ != Check::kStrict || peer.copies()) return {};
   // The child keeps its last two results: one buffer for all answers shows here.
   if (last_output_ && !overwrites_ && !still_there(peer, *last_output_)) {
     return end(Outcome::kFail, Stage::kCompare, "output_overwritten",
@@ -326,7 +322,7 @@ Step<void> Session::audit_operators() {
                peer.ask(FrameType::kLoad, 0, state_handover_->payload(), state.get(), FrameType::kDone, deadline),
                blame_candidate(peer, kz_error, Stage::kPolicy, "taking parameters for its audit"));
     }
-    return run_trial(trials_.back(), peer, false);
+    return run_trial(*first_, peer);
   }();
   if (flow) {
     audit.state = AuditReport::State::kOk;
@@ -358,13 +354,12 @@ Step<void> Session::time() {
   setup.call_s = job_.call_s;
   setup.delta = job_.delta;
   setup.cpu = hooks_.cpu;
-  setup.compare = compare_options(trials_.front().inputs);
+  setup.compare = compare_options(first_->inputs);
+  setup.mutates = first_->mutates && check_ == Check::kStrict;
   setup.first_call_ms = result_.report.first_call_ms;
-  std::vector<Value> inputs;
-  for (const Trial& trial : trials_) {
-    if (trial.label.starts_with("seed")) inputs.push_back(trial.inputs);
-  }
-  auto timing = time_pair(reference_, candidate_, std::move(inputs), setup);
+  last_output_.reset();
+  last_expected_.reset();
+  auto timing = time_pair(reference_, candidate_, setup);
   result_.report.time_ms = watch.seconds() * 1e3;
   if (!timing) return tl::unexpected(timing.error());
   result_.report.timing = std::move(*timing);

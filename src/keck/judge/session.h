@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "keck/judge/judge.h"
+#include "keck/judge/transform.h"
 #include "keck/judge/trial.h"
 
 namespace kz::keck {
@@ -38,11 +39,12 @@ class Session {
   Step<void> load_parameters(const std::vector<NamedTensor>& have);
   Step<Value> draw_inputs(uint64_t seed);
   Step<Trial> make_trial(std::string label, Value inputs);
-  Step<void> plan_trials();
-  Step<void> other_trials();
-  Step<void> audit_task();
+  // The trials in order: seeds, then, for strict, other values of the first one's inputs. Each is made, run and
+  // forgotten.
   Step<void> run_trials();
-  Step<void> run_trial(const Trial& trial, Peer& peer, bool first);
+  Step<void> run_other_values(OtherValues how, const char* label);
+  Step<void> audit_task();  // with the first trial as its material
+  Step<void> run_trial(const Trial& trial, Peer& peer);
   Step<void> audit_operators();
   Step<void> time();
 
@@ -64,7 +66,8 @@ class Session {
   std::string construct_payload_;   // seed and init inputs
   Value init_inputs_;
   std::optional<Handover> init_handover_, state_handover_;
-  std::vector<Trial> trials_;
+  std::optional<Trial> first_;
+  Rng other_values_{0};
   double draw_seconds_ = 0;  // of one get_inputs
   // The last outputs of either side, to see whether the next call left them alone; a reference may reuse its buffer.
   std::optional<Value> last_output_, last_expected_;

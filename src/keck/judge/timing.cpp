@@ -17,6 +17,7 @@ namespace kz::keck {
 namespace {
 
 constexpr double kSmallBudget = 0.05;  // seconds of calls for modules that are quick
+constexpr double kCheapDraw = 600e-6;  // one get_inputs, seconds
 constexpr int kMostBlocks = 12, kFewestBlocks = 3;
 constexpr double kDelayShare = 0.01, kDelayFixed = 25e-6;  // run-queue delay that a reading may hold
 constexpr double kIdleWork = 20e-6;                        // of the other side during a call
@@ -34,17 +35,13 @@ struct Side {
 struct Reading {
   double seconds = 0;
   bool disturbed = false;
-  Value output;
+  Value output, inputs_after;
 };
 
 class Clock {
  public:
-  Clock(Peer& reference, Peer& candidate, std::vector<Value> inputs, const TimingSetup& setup)
-      : reference_(reference),
-        candidate_(candidate),
-        setup_(setup),
-        inputs_(std::move(inputs)),
-        rng_(derive_seed(setup.seed, "timing")) {}
+  Clock(Peer& reference, Peer& candidate, const TimingSetup& setup)
+      : reference_(reference), candidate_(candidate), setup_(setup), rng_(derive_seed(setup.seed, "timing")) {}
 
   Step<Timing> run() {
     const double start = steady_seconds();
@@ -65,19 +62,17 @@ class Clock {
   }
 
  private:
-  // Another input for both sides: drawn by the reference child while that is cheap, else an old one with elements
-  // swapped.
+  // Another input for both sides: drawn by the reference child while that is cheap; else only once a block, and between
+  // that the last one with elements swapped.
   Step<Value> next_input() {
-    const bool cheap = setup_.draw_seconds * 8 < kSmallBudget / 10 || inputs_.empty();
-    if (!cheap) {
-      Value& old = inputs_[draws_++ % inputs_.size()];
-      if (swap_some(old, rng_)) return old;
-    }
+    const bool cheap = setup_.draw_seconds < kCheapDraw;
+    if (!cheap && draws_++ % 4 != 0 && swap_some(base_, free_, rng_)) return base_;
     const uint64_t seed = derive_seed(setup_.seed, "timed", draws_++);
     const std::string payload(reinterpret_cast<const char*>(&seed), sizeof seed);
-    KZ_BLAME(Value fresh, reference_.peer.ask_value(FrameType::kInputs, 0, payload, -1, deadline()),
+    KZ_BLAME(base_, reference_.peer.ask_value(FrameType::kInputs, 0, payload, -1, deadline()),
              blame_reference(reference_.peer, kz_error, "making inputs"));
-    return fresh;
+    if (!cheap) free_ = free_tensors(base_);
+    return base_;
   }
 
   Step<void> pair(bool reference_first, bool null) {
@@ -88,14 +83,14 @@ class Clock {
       const bool is_reference = (turn == 0) == reference_first;
       Side& side = is_reference ? reference_ : candidate_;
       Side& idle = is_reference ? candidate_ : reference_;
-      auto reading = timed_call(side, idle, handover, 0);
+      auto reading = timed_call(side, idle, inputs, handover, 0);
       if (!reading) {
         if (is_reference) return blame_reference(side.peer, reading.error(), "being timed");
         return blame_candidate(side.peer, reading.error(), Stage::kRun, "being timed");
       }
       if (is_reference) warm_ = reading->seconds;
       if (is_reference && null) {
-        auto constant = timed_call(side, idle, handover, kCallNull);
+        auto constant = timed_call(side, idle, inputs, handover, kCallNull);
         if (!constant) return blame_reference(side.peer, constant.error(), "being timed");
         if (!constant->disturbed) nulls_.push_back(constant->seconds);
       }
@@ -112,10 +107,15 @@ class Clock {
     if (!comparison.equal) {
       return end(Outcome::kFail, Stage::kCompare, comparison.reason, comparison.message + " (a timed call)");
     }
+    if (!setup_.mutates) return {};
+    const Comparison after = compare(expected->inputs_after, nullptr, got->inputs_after, inputs.items, setup_.compare);
+    if (!after.equal)
+      return end(Outcome::kFail, Stage::kCompare, "input_mutated", after.message + " (inputs of a timed call)");
     return {};
   }
 
-  Result<Reading> timed_call(Side& side, const Side& idle, const Handover& handover, uint16_t flags) {
+  Result<Reading> timed_call(Side& side, const Side& idle, const Value& inputs, const Handover& handover,
+                             uint16_t flags) {
     KZ_ASSIGN(const Fd memory, handover.open());
     const double limit = deadline();
     Reading out;
@@ -132,6 +132,10 @@ class Clock {
     out.disturbed =
         delay > kDelayShare * out.seconds + kDelayFixed || idle_work > kIdleWork + kDelayShare * out.seconds;
     KZ_TRY(side.peer.settle(out.output, buffers_));
+    if (setup_.mutates) {
+      out.inputs_after = inputs;
+      KZ_TRY(handover.read_back(memory.get(), out.inputs_after));
+    }
     return out;
   }
 
@@ -179,7 +183,8 @@ class Clock {
 
   Side reference_, candidate_;
   const TimingSetup& setup_;
-  std::vector<Value> inputs_;
+  Value base_;  // the last input, and which of its tensors may be changed
+  std::vector<bool> free_;
   Rng rng_;
   RunQueue own_queue_{0};
   std::vector<double> nulls_, null_blocks_;
@@ -191,9 +196,9 @@ class Clock {
 
 }  // namespace
 
-Step<Timing> time_pair(Peer& reference, Peer& candidate, std::vector<Value> inputs, const TimingSetup& setup) {
+Step<Timing> time_pair(Peer& reference, Peer& candidate, const TimingSetup& setup) {
   const Undisturbed undisturbed(setup.cpu, {0, reference.pid(), candidate.pid()});
-  return Clock(reference, candidate, std::move(inputs), setup).run();
+  return Clock(reference, candidate, setup).run();
 }
 
 }  // namespace kz::keck

@@ -21,11 +21,11 @@ struct TimingSetup {
   double first_call_ms = 0;
   int cpu = -1;  // core for judge and children while timing, -1: as they are
   CompareOptions compare;
+  bool mutates = false;  // the reference changes its inputs: what is left of them is verified too
 };
 
-// Times both children on the same fresh inputs in blocks of ABBA order; every output is verified. `inputs` have been
-// used in trials: what is timed is drawn anew, or, where drawing is dear, made from them. Ends early when the candidate
-// fails.
-Step<Timing> time_pair(Peer& reference, Peer& candidate, std::vector<Value> inputs, const TimingSetup& setup);
+// Times both children on the same fresh inputs in blocks of ABBA order; every output is verified. Ends early when the
+// candidate fails.
+Step<Timing> time_pair(Peer& reference, Peer& candidate, const TimingSetup& setup);
 
 }  // namespace kz::keck

@@ -98,23 +98,28 @@ std::optional<Value> with_other_values(const Value& arguments, OtherValues how, 
   return changed;
 }
 
-bool swap_some(Value& arguments, Rng& rng) {
+std::vector<bool> free_tensors(const Value& arguments) {
+  std::vector<bool> free;
+  for (const Value* v : tensors_of(arguments)) {
+    free.push_back(is_floating(v->tensor.dtype) && is_free(v->tensor, to_doubles(v->tensor.dtype, *v->bytes)));
+  }
+  return free;
+}
+
+bool swap_some(Value& arguments, const std::vector<bool>& free, Rng& rng) {
   bool any = false;
-  for (Value* v : tensors_of(arguments)) {
-    if (!is_floating(v->tensor.dtype)) continue;
-    const size_t size = dtype_size(v->tensor.dtype), n = v->bytes->size() / size;
-    if (n < kSmallest) continue;
-    std::string bytes = *v->bytes;
-    const std::string zero(size, '\0');
+  const std::vector<Value*> tensors = tensors_of(arguments);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!free.at(i)) continue;
+    const size_t size = dtype_size(tensors[i]->tensor.dtype), n = tensors[i]->bytes->size() / size;
+    std::string bytes = *tensors[i]->bytes;
     for (int swaps = 0; swaps < 16; ++swaps) {
-      const size_t a = rng.below(n) * size, b = rng.below(n) * size;
-      if (bytes.compare(a, size, zero) == 0 || bytes.compare(b, size, zero) == 0) continue;
-      any = any || bytes.compare(a, size, bytes, b, size) != 0;
-      std::swap_ranges(bytes.begin() + static_cast<std::ptrdiff_t>(a),
-                       bytes.begin() + static_cast<std::ptrdiff_t>(a + size),
-                       bytes.begin() + static_cast<std::ptrdiff_t>(b));
+      char* a = bytes.data() + rng.below(n) * size;
+      char* b = bytes.data() + rng.below(n) * size;
+      any = any || std::memcmp(a, b, size) != 0;
+      if (a != b) std::swap_ranges(a, a + size, b);
     }
-    v->bytes = std::make_shared<const std::string>(std::move(bytes));
+    tensors[i]->bytes = std::make_shared<const std::string>(std::move(bytes));
   }
   return any;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "base/random.h"
 #include "keck/judge/protocol.h"
@@ -19,8 +20,10 @@ enum class OtherValues {
 // Null where no tensor is free enough to be changed. `arguments` must carry bytes.
 std::optional<Value> with_other_values(const Value& arguments, OtherValues how, Rng& rng);
 
-// Swaps a few pairs of nonzero elements of every free floating tensor: another input of the same multiset. False when
-// none is free.
-bool swap_some(Value& arguments, Rng& rng);
+// Which of the value's tensors, in order, hold data in general position.
+std::vector<bool> free_tensors(const Value& arguments);
+
+// Swaps a few pairs of elements in each free tensor: another input of the same multiset. False when nothing changed.
+bool swap_some(Value& arguments, const std::vector<bool>& free, Rng& rng);
 
 }  // namespace kz::keck
