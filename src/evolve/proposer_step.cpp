@@ -128,6 +128,7 @@ Result<StepRecord> proposer_step(Loop& loop, int64_t step, int64_t ordinal) {
   if (paid > 0) metrics["proposer/frontier_reward"] = frontier / paid;
   metrics["proposer/valid"] = metrics["proposer/valid_samples"] / std::max(1.0, metrics["proposer/samples"]);
   tally.put("probe", metrics);
+  metrics["proposer/unscored_share"] = stats.members > 0 ? static_cast<double>(stats.unscored) / stats.members : 0;
   put_book(loop.book.counts(), metrics);
   record.modules = loop.archive.take_changed();
   record.seconds = watch.seconds();

@@ -26,7 +26,7 @@ Json step_metrics(const std::map<std::string, double>& from, const std::string& 
       {"reward", role + "/reward"},
       {"loss", role + "/loss"},
       {"grad_norm", role + "/grad_norm"},
-      {"speedup", "coder/kernel/speedup"},
+      {"speedup", "coder/speedup"},
       {"seconds", "time/step"},
       {"fast1", role + "/fast1"},
   };

@@ -1,7 +1,5 @@
 #include "evolve/toy_world.h"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <sstream>
 
@@ -90,11 +88,14 @@ Result<UpdateStats> ToyLearner::likelihood_update(const std::vector<TrainSequenc
 }
 
 Status ToyLearner::save(const fs::path& folder) const {
+  if (on_save) on_save();
   KZ_TRY(make_dirs(folder));
   std::ostringstream text;
   text.precision(17);
   for (const double x : logits_) text << x << "\n";
-  return write_file_atomic(folder / "logits.txt", text.str());
+  KZ_TRY(write_file_atomic(folder / "logits.txt", text.str()));
+  if (on_save) on_save();
+  return {};
 }
 
 Status ToyLearner::load(const fs::path& folder) {
@@ -107,6 +108,7 @@ Status ToyLearner::load(const fs::path& folder) {
 void ToyJudge::ask(size_t key, const keck::EvaluationRequest& r) {
   keck::Verdict v;
   ++asked;
+  if (on_event) on_event();
   const bool right = r.candidate.find("right") != std::string::npos;
   v.outcome = right ? keck::Outcome::kPass : keck::Outcome::kFail;
   v.stage = right ? keck::Stage::kNone : keck::Stage::kCompare;
@@ -124,7 +126,6 @@ void ToyJudge::ask(size_t key, const keck::EvaluationRequest& r) {
     v.timing->ci95[1] = v.timing->speedup * 1.01;
     v.timing->decision = keck::Decision::kFaster;
   }
-  if (delay_us > 0) ::usleep(static_cast<useconds_t>(delay_us));
   if (verdicts_.size() % 2 == 1) {
     verdicts_.insert(verdicts_.end() - 1, {key, v});
   } else {
@@ -134,6 +135,7 @@ void ToyJudge::ask(size_t key, const keck::EvaluationRequest& r) {
 
 void ToyJudge::ask(size_t key, const keck::ModuleRequest& r) {
   ++modules_asked;
+  if (on_event) on_event();
   keck::ModuleReport report;
   const int level = level_of(r.module);
   report.outcome = level >= 0 && level < 9 ? keck::Outcome::kPass : keck::Outcome::kFail;
@@ -147,6 +149,7 @@ void ToyJudge::ask(size_t key, const keck::ModuleRequest& r) {
 
 std::optional<std::pair<size_t, keck::Verdict>> ToyJudge::next_verdict(std::chrono::duration<double>) {
   if (verdicts_.empty()) return std::nullopt;
+  if (on_event) on_event();
   auto out = verdicts_.front();
   verdicts_.pop_front();
   return out;

@@ -39,6 +39,7 @@ class ToyLearner : public Learner {
   Status save(const fs::path& folder) const override;
   Status load(const fs::path& folder) override;
   const std::array<double, kLevels>& logits() const { return logits_; }
+  std::function<void()> on_save;  // before and after a checkpoint is written
 
  private:
   bool proposer_;
@@ -57,8 +58,8 @@ class ToyJudge : public Judge {
   std::optional<std::pair<size_t, keck::ModuleReport>> next_report(std::chrono::duration<double> wait) override;
   int asked = 0, modules_asked = 0;
   int unscored_every = 0;
-  double noise = 0;  // of speedups, a share; drawn anew on every question
-  int delay_us = 0;  // an answer costs this long
+  double noise = 0;                // of speedups, a share; drawn anew on every question
+  std::function<void()> on_event;  // a new question, an answer
 
  private:
   std::deque<std::pair<size_t, keck::Verdict>> verdicts_;
