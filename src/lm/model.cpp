@@ -167,18 +167,13 @@ Status Model::save(const fs::path& folder, at::ScalarType dtype) const {
 
 at::Tensor Model::hidden(const at::Tensor& ids, at::ScalarType dtype) const {
   const ModelConfig& c = config_;
-  const int64_t batch = ids.size(0), positions = ids.size(1), q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
-  const at::Tensor cos = cos_.narrow(0, 0, positions), sin = sin_.narrow(0, 0, positions);
+  const at::Tensor cos = cos_.narrow(0, 0, ids.size(1)), sin = sin_.narrow(0, 0, ids.size(1));
   const auto cast = [&](const at::Tensor& t) { return t.defined() ? t.to(dtype) : t; };
   at::Tensor x = at::embedding(embedding_, ids).to(dtype);
   for (const Layer& l : layers_) {
     const at::Tensor qkv = at::linear(rms_norm(x, l.norm1, c.rms_eps), cast(l.qkv), cast(l.qkv_bias));
-    const at::Tensor qk =
-        rotate(qkv.narrow(-1, 0, q + kv).view({batch, positions, c.heads + c.kv_heads, c.head_dim}), cos, sin);
-    const at::Tensor v = qkv.narrow(-1, q + kv, kv).view({batch, positions, c.kv_heads, c.head_dim});
-    const at::Tensor mixed = causal_attention(qk.narrow(2, 0, c.heads), qk.narrow(2, c.heads, c.kv_heads), v);
-    x = x + at::linear(mixed, cast(l.out));
-    x = x + at::linear(swiglu(at::linear(rms_norm(x, l.norm2, c.rms_eps), cast(l.gate_up))), cast(l.down));
+    x = add_linear(x, rotated_attention(qkv, cos, sin, c.heads, c.kv_heads), cast(l.out));
+    x = add_linear(x, swiglu(at::linear(rms_norm(x, l.norm2, c.rms_eps), cast(l.gate_up))), cast(l.down));
   }
   return rms_norm(x, norm_, c.rms_eps);
 }

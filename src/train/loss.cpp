@@ -10,7 +10,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 int64_t chunk_rows(const at::Tensor& hidden, int64_t vocab) {
-  const int64_t elements = hidden.is_cuda() ? int64_t{1} << 27 : int64_t{1} << 20;  // of one chunk of logits
+  const int64_t elements = hidden.is_cuda() ? int64_t{1} << 27 : int64_t{1} << 19;  // of one chunk of logits
   return std::max<int64_t>(1, elements / vocab);
 }
 

@@ -41,7 +41,7 @@ void Forward::attention(std::span<const Row> rows, int64_t layer) {
     float* head = qkv_.data() + static_cast<int64_t>(m) * width;
     const float* cos = model_.rope->cos.data() + row.position * (h / 2);
     const float* sin = model_.rope->sin.data() + row.position * (h / 2);
-    for (int64_t i = 0; i < c.heads + c.kv_heads; ++i) k.rope(head + i * h, cos, sin, h);
+    for (int64_t i = 0; i < c.heads + c.kv_heads; ++i) k.rope(head + i * h, cos, sin, 1.0F, h, head + i * h);
     for (int64_t i = 0; i < q; ++i) head[i] *= scale;
     for (int64_t i = 0; i < c.kv_heads; ++i) {
       float* keys = row.page + pool_.keys_at(layer, i) + row.slot / kBlock * kBlock * h + row.slot % kBlock;

@@ -35,10 +35,16 @@ struct Kernels {
   void (*gemm)(const float* x, int64_t ldx, int64_t m, const Panels& w, float* y, int64_t ldy, bool add) = nullptr;
   // y = x / rms(x) * w, a row of d.
   void (*rms_norm)(const float* x, const float* w, float eps, int64_t d, float* y) = nullptr;
-  // Rotates one head in place; cos and sin have head_dim / 2 values.
-  void (*rope)(float* head, const float* cos, const float* sin, int64_t head_dim) = nullptr;
+  // Its gradient: dx, and dw += ….
+  void (*rms_norm_grad)(const float* x, const float* w, const float* dy, float eps, int64_t d, float* dx,
+                        float* dw) = nullptr;
+  // Rotates one head; cos and sin have head_dim / 2 values. `out` may be `head`. Direction 1, or -1 to turn back.
+  void (*rope)(const float* head, const float* cos, const float* sin, float direction, int64_t head_dim,
+               float* out) = nullptr;
   // out[i] = silu(gate[i]) * up[i].
   void (*swiglu)(const float* gate, const float* up, int64_t n, float* out) = nullptr;
+  void (*swiglu_grad)(const float* gate, const float* up, const float* dy, int64_t n, float* d_gate,
+                      float* d_up) = nullptr;
   // `group` query heads (rows of head_dim) over one key-value head; queries are scaled already. `scores` has room for
   // group * (positions + kPage) floats. out: group rows of head_dim.
   void (*attend)(const float* q, int64_t group, int64_t head_dim, const PageRef* pages, int64_t n_pages, float* scores,

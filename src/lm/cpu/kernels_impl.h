@@ -115,7 +115,8 @@ void gemm(const float* x, int64_t ldx, int64_t m, const Panels& w, float* y, int
   }
 }
 
-void rms_norm(const float* x, const float* w, float eps, int64_t d, float* y) {
+// 1 / rms(x). The order of the sum depends on d alone.
+inline float inverse_rms(const float* x, float eps, int64_t d) {
   V s0{}, s1{};
   int64_t i = 0;
   for (; i + 2 * kLanes <= d; i += 2 * kLanes) {
@@ -125,23 +126,49 @@ void rms_norm(const float* x, const float* w, float eps, int64_t d, float* y) {
   }
   float sum = sum_of(s0 + s1);
   for (; i < d; ++i) sum += x[i] * x[i];
-  const float scale = 1.0f / sqrtf(sum / static_cast<float>(d) + eps);
-  for (i = 0; i + kLanes <= d; i += kLanes) store(y + i, load(x + i) * splat(scale) * load(w + i));
+  return 1.0f / sqrtf(sum / static_cast<float>(d) + eps);
+}
+
+void rms_norm(const float* x, const float* w, float eps, int64_t d, float* y) {
+  const float scale = inverse_rms(x, eps, d);
+  int64_t i = 0;
+  for (; i + kLanes <= d; i += kLanes) store(y + i, load(x + i) * splat(scale) * load(w + i));
   for (; i < d; ++i) y[i] = x[i] * scale * w[i];
 }
 
-void rope(float* head, const float* cos, const float* sin, int64_t head_dim) {
+// With s = 1 / rms: dx = s (w dy) - x s^3 / d sum(w dy x), dw += dy x s.
+void rms_norm_grad(const float* x, const float* w, const float* dy, float eps, int64_t d, float* dx, float* dw) {
+  const float scale = inverse_rms(x, eps, d);
+  V dots{};
+  int64_t i = 0;
+  for (; i + kLanes <= d; i += kLanes) dots = load(w + i) * load(dy + i) * load(x + i) + dots;
+  float dot = sum_of(dots);
+  for (; i < d; ++i) dot += w[i] * dy[i] * x[i];
+  const float pull = dot * scale * scale * scale / static_cast<float>(d);
+  for (i = 0; i + kLanes <= d; i += kLanes) {
+    const V a = load(x + i), g = load(dy + i);
+    store(dx + i, splat(scale) * load(w + i) * g - splat(pull) * a);
+    store(dw + i, load(dw + i) + g * a * splat(scale));
+  }
+  for (; i < d; ++i) {
+    const float a = x[i], g = dy[i];
+    dx[i] = scale * w[i] * g - pull * a;
+    dw[i] += g * a * scale;
+  }
+}
+
+void rope(const float* head, const float* cos, const float* sin, float direction, int64_t head_dim, float* out) {
   const int64_t half = head_dim / 2;
   int64_t i = 0;
   for (; i + kLanes <= half; i += kLanes) {
-    const V a = load(head + i), b = load(head + half + i), c = load(cos + i), s = load(sin + i);
-    store(head + i, a * c - b * s);
-    store(head + half + i, b * c + a * s);
+    const V a = load(head + i), b = load(head + half + i), c = load(cos + i), s = load(sin + i) * splat(direction);
+    store(out + i, a * c - b * s);
+    store(out + half + i, b * c + a * s);
   }
   for (; i < half; ++i) {
-    const float a = head[i], b = head[half + i];
-    head[i] = a * cos[i] - b * sin[i];
-    head[half + i] = b * cos[i] + a * sin[i];
+    const float a = head[i], b = head[half + i], s = sin[i] * direction;
+    out[i] = a * cos[i] - b * s;
+    out[half + i] = b * cos[i] + a * s;
   }
 }
 
@@ -159,6 +186,39 @@ void swiglu(const float* gate, const float* up, int64_t n, float* out) {
     const V v = load(g);
     store(g, v / (one + exp_of(-v)) * load(u));
     memcpy(out + i, g, static_cast<size_t>(n - i) * 4);
+  }
+}
+
+// With s = sigmoid(gate): d_gate = dy up s (1 + gate (1 - s)), d_up = dy gate s.
+void swiglu_grad(const float* gate, const float* up, const float* dy, int64_t n, float* d_gate, float* d_up) {
+  const V one = splat(1.0f);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t m = n - i < kLanes ? n - i : kLanes;
+    float t[3][kLanes] = {};
+    V g, u, d;
+    if (m == kLanes) {
+      g = load(gate + i);
+      u = load(up + i);
+      d = load(dy + i);
+    } else {
+      memcpy(t[0], gate + i, static_cast<size_t>(m) * 4);
+      memcpy(t[1], up + i, static_cast<size_t>(m) * 4);
+      memcpy(t[2], dy + i, static_cast<size_t>(m) * 4);
+      g = load(t[0]);
+      u = load(t[1]);
+      d = load(t[2]);
+    }
+    const V s = one / (one + exp_of(-g));
+    const V dg = d * u * s * (one + g * (one - s)), du = d * g * s;
+    if (m == kLanes) {
+      store(d_gate + i, dg);
+      store(d_up + i, du);
+    } else {
+      store(t[0], dg);
+      store(t[1], du);
+      memcpy(d_gate + i, t[0], static_cast<size_t>(m) * 4);
+      memcpy(d_up + i, t[1], static_cast<size_t>(m) * 4);
+    }
   }
 }
 
@@ -276,7 +336,9 @@ void attend(const float* q, int64_t group, int64_t head_dim, const PageRef* page
   if (group == 1) attend_group<1>(q, head_dim, pages, n_pages, scores, out);
 }
 
-constexpr Kernels make(const char* name) { return Kernels{kNr, name, gemm, rms_norm, rope, swiglu, attend, exp_sum}; }
+constexpr Kernels make(const char* name) {
+  return Kernels{kNr, name, gemm, rms_norm, rms_norm_grad, rope, swiglu, swiglu_grad, attend, exp_sum};
+}
 
 }  // namespace
 }  // namespace KZ_ISA
