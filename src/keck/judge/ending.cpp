@@ -41,7 +41,7 @@ tl::unexpected<Ending> blame_candidate(const Peer& peer, const Error& error, Sta
                  "the candidate does not define " + first_line(raised.message));
     }
     if (raised.kind == RaisedKind::kUnsupported) {
-      return failed(Stage::kCompare, "unsupported_output", "returned " + first_line(raised.message));
+      return failed(stage, "unsupported_output", "returned " + first_line(raised.message));
     }
     return failed(stage, stage == Stage::kLoad ? "init_raised" : "raised", "raised " + first_line(error.message));
   }

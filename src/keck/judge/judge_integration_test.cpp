@@ -219,6 +219,32 @@ TEST_F(JudgeTest, ACandidateThatIsWrongOnlyWhenTimedFails) {
   EXPECT_EQ(verdict_of(*report), "fail/compare/wrong_values") << report->message;
 }
 
+// Containers that forbid process_vm_readv: the children copy, on both sides.
+TEST_F(JudgeTest, WorksWhereMemoryCannotBeRead) {
+  job_.timing = true;
+  const std::string nested =
+      std::string(kPrelude) +
+      "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+      "        self.lin = nn.Linear(64, 8)\n"
+      "    def forward(self, x): return {'y': self.lin(x), 'z': [x[:, ::2], None, torch.empty(0, 3)]}\n"
+      "def get_inputs(): return [torch.randn(16, 64)]\ndef get_init_inputs(): return []\n";
+  std::string wrong = renamed(nested);
+  wrong.replace(wrong.find("x[:, ::2]"), 9, "x[:, 1::2]");
+  const TestChild reference = host_->fork("reference", nested);
+  for (const auto& [source, verdict] :
+       {std::pair(renamed(nested), "pass"), std::pair(wrong, "fail/compare/wrong_values")}) {
+    const TestChild candidate = host_->fork("candidate", source);
+    const auto report =
+        judge_->run(job_, {{reference.handle().fd, -1}, {candidate.handle().fd, -1}, {}}, {}, cancelled_);
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(verdict_of(*report), verdict) << report->message;
+    if (report->timing) {
+      EXPECT_EQ(report->timing->method, "gated_cpu_copied");
+    }
+    EXPECT_EQ(report->timing.has_value(), report->outcome == Outcome::kPass);
+  }
+}
+
 TEST_F(JudgeTest, CancellingEndsTheJobAndSparesTheJudge) {
   const std::string hangs = renamed(kTwice) + "import time\nModelNew.forward = lambda self, x: time.sleep(100)\n";
   job_.call_s = 30;
