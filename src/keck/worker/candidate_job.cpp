@@ -59,7 +59,8 @@ Json CandidateJob::load_request(const char* role) const {
 
 Result<Verdict> CandidateJob::run() {
   if (check_sources()) {
-    Result<bool> loaded = load_candidate();
+    Result<bool> loaded = probe_task();
+    if (loaded && *loaded) loaded = load_candidate();
     if (loaded && *loaded) {
       if (auto judged = judge(); !judged) loaded = tl::unexpected(judged.error());
     }
@@ -93,9 +94,15 @@ bool CandidateJob::blame_build() {
   return true;
 }
 
-bool CandidateJob::blame_end(Stage stage) {
+Result<bool> CandidateJob::blame_end(Stage stage) {
   const ChildEnd& end = candidate_->end();
+  if (end.how == ChildEnd::How::kOrphaned) return fail("host", "the zygote died");
   return make(Outcome::kFail, stage, reason_of(end), "the candidate's process " + describe(end));
+}
+
+Result<bool> CandidateJob::probe_task() {
+  KZ_ASSIGN(const auto defect, parts_.references->probe(task_key_, request_.module, deadline_s_, cancelled_));
+  return defect ? make(Outcome::kUnscored, Stage::kTask, defect->reason, defect->message) : true;
 }
 
 Result<bool> CandidateJob::load_candidate() {
@@ -159,6 +166,9 @@ Result<JudgeReport> CandidateJob::ask_judge() {
   const double reference_cpu = reference.child->cpu_seconds();
   auto report = judge->run(job, {reference.child->judge_child(), candidate_->judge_child(), {}}, callbacks, cancelled_);
   verdict_.cpu_seconds += reference.child->cpu_seconds() - reference_cpu;
+  if (report && !report->reference_clean && !reference.child->alive() &&
+      reference.child->end().how == ChildEnd::How::kOrphaned)
+    return fail("host", "the zygote died");
   parts_.references->give_back(task_key_, std::move(reference.child), report && report->reference_clean);
   return report;
 }
@@ -167,11 +177,10 @@ Result<void> CandidateJob::judge() {
   KZ_ASSIGN(const JudgeReport report, ask_judge());
   if (audit_host_fault_)
     return fail(cancelled_ ? "cancelled" : "host", "the audit child could not be started: " + audit_failure_);
-  assemble(report);
-  return {};
+  return assemble(report);
 }
 
-void CandidateJob::assemble(const JudgeReport& report) {
+Result<void> CandidateJob::assemble(const JudgeReport& report) {
   verdict_.outcome = report.outcome;
   verdict_.stage = report.stage;
   verdict_.reason = report.reason;
@@ -184,23 +193,24 @@ void CandidateJob::assemble(const JudgeReport& report) {
   verdict_.cpu_seconds += report.judge_cpu_s;
   if (report.outcome == Outcome::kPass) {
     settle_policy(report.audit);
-    return;
+    return {};
   }
   if (!audit_failure_.empty()) {
     make(Outcome::kFail, Stage::kPolicy, "audit_failed", "loaded once but not again: " + audit_failure_);
-    return;
+    return {};
   }
-  if (report.outcome != Outcome::kFail || report.stage == Stage::kCompare || report.stage == Stage::kPolicy) return;
-  if (blame_build()) return;
+  if (report.outcome != Outcome::kFail || report.stage == Stage::kCompare || report.stage == Stage::kPolicy) return {};
+  if (blame_build()) return {};
   // A socket closes a moment before its process is dead.
   const bool hung_up = report.reason == "crashed" || report.reason == "protocol";
   if (!candidate_->alive(hung_up ? kDyingMs : 0)) {
-    blame_end(report.stage);
+    KZ_TRY(blame_end(report.stage));
   } else if (report.reason == "raised" || report.reason == "init_raised") {
     verdict_.reason = "exception";  // one word for it, wherever it happens
   } else if (report.reason == "crashed") {
     verdict_.reason = "protocol";  // it lives and has hung up
   }
+  return {};
 }
 
 void CandidateJob::settle_policy(const AuditReport& audit) {

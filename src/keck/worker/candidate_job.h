@@ -14,17 +14,18 @@ class CandidateJob {
 
  private:
   bool check_sources();           // false: the verdict is made
+  Result<bool> probe_task();      // "
   Result<bool> load_candidate();  // "
   Result<void> judge();
   Result<JudgeReport> ask_judge();
   JudgeChild start_audit();
-  void assemble(const JudgeReport& report);
+  Result<void> assemble(const JudgeReport& report);
   void settle_policy(const AuditReport& audit);
   void finish();
 
   bool make(Outcome outcome, Stage stage, std::string reason, std::string message);  // returns false
-  bool blame_end(Stage stage);  // the candidate's process ended: how, as a verdict
-  bool blame_build();           // a failed build explains the failure: true when there was one
+  Result<bool> blame_end(Stage stage);  // the candidate's process ended: how, as a verdict
+  bool blame_build();                   // a failed build explains the failure: true when there was one
   Json load_request(const char* role) const;
   double left() const;  // seconds of the deadline, builds not counted
 

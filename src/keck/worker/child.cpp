@@ -63,6 +63,8 @@ std::string describe(const ChildEnd& end) {
       return "ended by Keck";
     case ChildEnd::How::kMemory:
       return "ran out of memory";
+    case ChildEnd::How::kOrphaned:
+      return "died with the zygote";
     case ChildEnd::How::kFlood:
       return "wrote more output than allowed";
     case ChildEnd::How::kProtocol:
@@ -158,7 +160,9 @@ const ChildEnd& Child::end() {
   end_.memory_peak = slot_->memory_peak();
   const auto exited = zygote_->wait_exit(forked_.id, kExitSeconds);
   end_.cpu_seconds = std::max(slot_->cpu_seconds(), exited ? exited->cpu_seconds : 0.0);
-  if (service_->flooded()) {
+  if (by_itself && !exited) {
+    end_.how = ChildEnd::How::kOrphaned;
+  } else if (service_->flooded()) {
     end_.how = ChildEnd::How::kFlood;
   } else if (!service_->violation().empty()) {
     end_.how = ChildEnd::How::kProtocol;

@@ -18,10 +18,11 @@ namespace kz::keck {
 
 // How a child ended, once it has.
 struct ChildEnd {
-  enum class How { kKilled, kExited, kSignalled, kMemory, kFlood, kProtocol };
-  How how = How::kKilled;  // kKilled: by us, it was alive
-  int code = 0;            // exit status or signal
-  std::string log;         // head and tail of its output
+  enum class How { kKilled, kExited, kSignalled, kMemory, kFlood, kProtocol, kOrphaned };
+  How how =
+      How::kKilled;  // kKilled: by us, it was alive; kOrphaned: the zygote died and took it along, a fault of the host
+  int code = 0;      // exit status or signal
+  std::string log;   // head and tail of its output
   double cpu_seconds = 0;  // of everything that ran in its slot
   uint64_t memory_peak = 0;
   BuildTotals builds;

@@ -9,7 +9,7 @@
 namespace kz::keck {
 namespace {
 
-constexpr int kAttempts = 2;  // a fault of the host is tried once more, elsewhere
+constexpr int kAttempts = 3;  // a fault of the host is tried again, elsewhere
 
 class EvaluatorImpl final : public Evaluator {
  public:

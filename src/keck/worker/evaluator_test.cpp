@@ -36,6 +36,7 @@ TEST_F(Verdicts, Table) {
       {"no Model", "import torch\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n", good, "cpp",
        "unscored task no_model"},
       {"module raises", kRelu + "\nraise ValueError('x')\n", good, "cpp", "unscored task exception"},
+      {"both are defective", "import torch\n", "import torch\n", "cpp", "unscored task no_model"},
       {"cuda without a device", kRelu, good, "cuda", "unscored host no_device"},
       {"triton right", kRelu, triton_elementwise("tl.maximum(v, 0.0)"), "triton", "pass accepted"},
       {"triton wrong", kRelu, triton_elementwise("v + 1.0"), "triton", "fail compare wrong_values"},

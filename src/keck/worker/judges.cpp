@@ -1,6 +1,18 @@
 #include "keck/worker/judges.h"
 
+#include <sys/wait.h>
+
 namespace kz::keck {
+namespace {
+
+// Looks without reaping: the handle does that.
+bool runs(const Judge& judge) {
+  siginfo_t info{};
+  return judge.alive() && waitid(P_PID, static_cast<id_t>(judge.pid()), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Judges>> Judges::start(const Layout& layout, int n) {
   auto judges = std::unique_ptr<Judges>(new Judges(layout));
@@ -17,6 +29,14 @@ Result<Judges::Lease> Judges::take(const std::atomic<bool>& cancelled) {
   while (idle_.empty() && missing_ == 0) {
     if (cancelled) return fail("cancelled", "cancelled");
     changed_.wait_for(lock, std::chrono::milliseconds(50));
+  }
+  for (auto it = idle_.begin(); it != idle_.end();) {
+    if (runs(**it)) {
+      ++it;
+    } else {  // died at rest
+      it = idle_.erase(it);
+      ++missing_;
+    }
   }
   if (!idle_.empty()) {
     Judge* judge = idle_.back().release();

@@ -7,7 +7,7 @@
 namespace kz::keck {
 namespace {
 
-constexpr size_t kMaxDefects = 4096;
+constexpr size_t kMaxKnown = 16384;  // of defects and of sound modules
 
 }  // namespace
 
@@ -21,7 +21,7 @@ std::optional<TaskDefect> References::known_defect(const std::string& key) const
 
 void References::remember(const std::string& key, const TaskDefect& defect) {
   std::lock_guard lock(mutex_);
-  if (defects_.size() >= kMaxDefects) defects_.clear();
+  if (defects_.size() >= kMaxKnown) defects_.clear();
   defects_[key] = defect;
 }
 
@@ -52,10 +52,25 @@ Result<References::Lease> References::take(const std::string& key, const std::st
     defect = {"module_timeout", "the module " + loaded.error().message};
   } else {
     const ChildEnd& end = child->end();
-    if (end.how == ChildEnd::How::kKilled) return tl::unexpected(loaded.error());
+    if (end.how == ChildEnd::How::kKilled || end.how == ChildEnd::How::kOrphaned) return tl::unexpected(loaded.error());
     defect = {"module_" + reason_of(end), "the module's process " + describe(end)};
   }
   return Lease{nullptr, defect};
+}
+
+Result<std::optional<TaskDefect>> References::probe(const std::string& key, const std::string& module, double timeout_s,
+                                                    const std::atomic<bool>& cancelled) {
+  {
+    std::lock_guard lock(mutex_);
+    if (sound_.contains(key)) return std::nullopt;
+  }
+  KZ_ASSIGN(Lease lease, take(key, module, timeout_s, cancelled));
+  if (lease.defect) return lease.defect;
+  give_back(key, std::move(lease.child), true);
+  std::lock_guard lock(mutex_);
+  if (sound_.size() >= kMaxKnown) sound_.clear();
+  sound_.insert(key);
+  return std::nullopt;
 }
 
 void References::give_back(const std::string& key, std::unique_ptr<Child> child, bool clean) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "keck/worker/child.h"
@@ -34,6 +35,10 @@ class References {
   // Errors: "host" "zygote" (ours), "cancelled".
   Result<Lease> take(const std::string& key, const std::string& module, double timeout_s,
                      const std::atomic<bool>& cancelled);
+  // Whether the module can be a task at all: a defect makes every candidate of it unscored, also one that would not
+  // compile. Loads it, once a module, and keeps the child warm. Errors as of take().
+  Result<std::optional<TaskDefect>> probe(const std::string& key, const std::string& module, double timeout_s,
+                                          const std::atomic<bool>& cancelled);
   // `clean`: nothing is in flight on it; else it is killed.
   void give_back(const std::string& key, std::unique_ptr<Child> child, bool clean);
   // Forgets all idle children (the zygote that they came from is gone).
@@ -54,6 +59,7 @@ class References {
   };
   std::list<Idle> idle_;  // the latest used in front
   std::map<std::string, TaskDefect> defects_;
+  std::set<std::string> sound_;  // modules that have loaded
 };
 
 }  // namespace kz::keck
