@@ -172,7 +172,7 @@ std::string doubt(const Diagnostic& first, const Mentions& mentions, const Kit& 
   }
   if (speaks_of_torch(said)) return "a message about torch's types";
   for (const std::string& word : mentions.words)
-    if (kit.missing.has(word)) return "a message beside the name " + word;
+    if (word.size() > 1 && kit.missing.has(word)) return "a message beside the name " + word;
   return "";
 }
 
