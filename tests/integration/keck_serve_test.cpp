@@ -36,6 +36,7 @@ class KeckServe : public testing::Test {
     options_.layout = test_layout();
     options_.state = folder_.path() / "state";
     options_.log = folder_.path() / "serve.log";
+    options_.resume_jobs = true;
   }
   LocalServer start() {
     auto server = LocalServer::start(options_);

@@ -64,6 +64,7 @@ Result<ServeOptions> serve_options(const ServeCommand& command, const Layout& la
   options.jobs.queue_limit = static_cast<size_t>(ranged<int64_t>(config, "queue.limit", 4096, 1, 10'000'000));
   options.jobs.journal.file = options.state / "journal.db";
   options.jobs.journal.keep_s = 3600 * ranged(config, "journal.keep_hours", 72.0, 0.0, 1e6);
+  options.jobs.resume = config.get("journal.resume", true);
   options.jobs.journal.result_cache_bytes =
       static_cast<uint64_t>(ranged<int64_t>(config, "cache.results_mb", 256, 0, 1 << 20) * kMega);
   options.evaluator.layout = layout;

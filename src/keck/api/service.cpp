@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "keck/job/answers.h"
 
 namespace kz::keck {
 namespace {
@@ -13,17 +14,6 @@ std::string environment_of(const Json& capabilities) {
   Json json = capabilities;
   for (const char* volatile_part : {"workers", "statistics"}) json.erase(volatile_part);
   return dump_json(json);
-}
-
-Answer unscored(const JobRequest& request, const std::string& message) {
-  if (std::holds_alternative<ModuleRequest>(request)) {
-    ModuleReport report;
-    report.stage = "host", report.reason = "internal", report.message = message;
-    return report;
-  }
-  Verdict verdict;
-  verdict.stage = Stage::kHost, verdict.reason = "internal", verdict.message = message;
-  return verdict;
 }
 
 }  // namespace
@@ -83,7 +73,7 @@ void Service::work() {
         answer = evaluator_->check_module(std::get<ModuleRequest>(work->request), *work->cancelled);
     } catch (const std::exception& e) {
       log::error(std::string("evaluator: ") + e.what());
-      answer = unscored(work->request, std::string("an error of the server: ") + e.what());
+      answer = host_failure(kind_of(work->request), "internal", std::string("an error of the server: ") + e.what());
     }
     if (stopping_ && *work->cancelled) {
       jobs_->give_back(work->id);

@@ -1,7 +1,10 @@
 #include "keck/client/client.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <ctime>
 #include <set>
@@ -101,6 +104,28 @@ TEST_F(ClientTest, ABodyOverTheLimitIs413NotAHang) {
   EXPECT_EQ(refused.error().code, "request") << refused.error().message;
   EXPECT_THAT(refused.error().message, HasSubstr("limit of 1048576 bytes"));
   EXPECT_TRUE(client(0).evaluate(request("pass")));
+}
+
+// A server that takes the connection and drops it in the middle of the request.
+TEST_F(ClientTest, AServerThatDropsTheConnectionIsAnErrorNotASignal) {
+  const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(listener.get(), 8), 0);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::thread server([&] {
+    const Fd connection(::accept(listener.get(), nullptr, nullptr));
+    const linger reset = {1, 0};
+    ::setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    char bytes[64];
+    (void)!::read(connection.get(), bytes, sizeof bytes);
+  });
+  const auto c = Client::make({.url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)), .retry_s = 0});
+  EXPECT_EQ(code_of(c->evaluate(request(std::string(1 << 20, 'x')))), "connect");
+  server.join();
 }
 
 TEST_F(ClientTest, TriesAgainWhileTheQueueIsFullOrTheServerIsAway) {

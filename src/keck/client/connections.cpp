@@ -1,6 +1,7 @@
 #include "keck/client/connections.h"
 
 #include <httplib.h>
+#include <signal.h>
 
 #include <mutex>
 #include <thread>
@@ -24,6 +25,28 @@ std::string words_of(const Reply& reply) {
   return reply.body.substr(0, 200);
 }
 
+// cpp-httplib writes without MSG_NOSIGNAL: a server that goes away in the middle of a request would end our process.
+// The signal is blocked in this thread for the call, and taken when it came.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    if (sigismember(&before_, SIGPIPE)) return;
+    const timespec now = {0, 0};
+    while (sigtimedwait(&pipe_, nullptr, &now) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+};
+
 bool worth_another_try(const Reply& reply) { return reply.status == 429 || reply.status == 502 || reply.status == 503; }
 
 }  // namespace
@@ -37,6 +60,7 @@ Connections::Connections(ClientOptions options) : options_(std::move(options)), 
 Connections::~Connections() = default;
 
 Result<Reply> Connections::once(const Call& call) {
+  const NoSigpipe no_sigpipe;
   std::unique_ptr<httplib::Client> client;
   {
     const std::lock_guard guard(pool_->mutex);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "keck/job/journal.h"
 
 namespace kz::keck {
 namespace {
@@ -21,6 +22,14 @@ std::string last_lines(const fs::path& file, size_t limit) {
   if (!text) return "";
   if (text->size() > limit) text->erase(0, text->size() - limit);
   return std::string(trim(*text));
+}
+
+// A state folder serves one daemon at a time; the caches of the first ones are warm, so these are taken first.
+fs::path free_state(const fs::path& parent) {
+  for (int n = 0;; ++n) {
+    const fs::path folder = parent / ("local-" + std::to_string(n));
+    if (!Journal::in_use(folder / "journal.db")) return folder;
+  }
 }
 
 void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
@@ -63,7 +72,7 @@ int LocalServer::pid() const { return process_->pid; }
 void LocalServer::stop() { process_->stop(); }
 
 Result<LocalServer> LocalServer::start(const LocalServerOptions& options) {
-  const fs::path state = options.state.empty() ? options.layout.state / "keck" : options.state;
+  const fs::path state = options.state.empty() ? free_state(options.layout.state) : options.state;
   const fs::path log = options.log.empty() ? state / "serve.log" : options.log;
   KZ_TRY(make_dirs(state));
   KZ_TRY(make_dirs(log.parent_path()));

@@ -12,11 +12,12 @@ namespace kz::keck {
 
 struct LocalServerOptions {
   Layout layout;
-  fs::path state;                      // its journal and caches; empty: layout.state / "keck"
+  fs::path state;                      // its journal and caches; empty: the first local-N of layout.state that is free
   fs::path log;                        // where its log goes; empty: state / "serve.log"
   uint16_t port = 0;                   // 0: any free one
   int workers = 0;                     // 0: the server's default
   std::vector<std::string> arguments;  // more arguments of `keck serve`, e.g. {"--set", "queue.limit=8192"}
+  bool resume_jobs = false;            // run what an earlier server on this state left; else it is cancelled
   double start_timeout_s = 900;        // the first start of a machine builds shim and operator index: 45 CPU-s
 };
 

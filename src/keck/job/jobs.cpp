@@ -1,49 +1,12 @@
 #include "keck/job/jobs.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "keck/job/answers.h"
 
 namespace kz::keck {
-namespace {
-
-// An answer as one of its jobs sees it. Only the first of the equal jobs carries the cost, so that sums stay true.
-Answer answer_for(Answer answer, const std::string& id, bool shared, double queue_ms) {
-  if (auto* verdict = std::get_if<Verdict>(&answer)) {
-    verdict->id = id;
-    verdict->stages_ms["queue"] = queue_ms;
-    if (shared) verdict->from_cache = true, verdict->cpu_seconds = 0;
-  } else {
-    std::get<ModuleReport>(answer).id = id;
-  }
-  return answer;
-}
-
-Result<Answer> answer_from_text(JobKind kind, const std::string& text) {
-  KZ_ASSIGN(const Json json, parse_json(text, "result cache"));
-  if (kind == JobKind::kModule) return module_report_from_json(json).map([](auto&& r) { return Answer(r); });
-  return verdict_from_json(json).map([](auto&& v) { return Answer(v); });
-}
-
-// What may be handed to the next equal request: nothing that our host had a part in.
-bool cacheable(const Answer& answer) {
-  return std::visit([](const auto& a) { return a.outcome != Outcome::kUnscored && a.reason != "timeout"; }, answer);
-}
-
-Answer host_failure(JobKind kind, const std::string& reason, const std::string& message) {
-  if (kind == JobKind::kModule) {
-    ModuleReport report;
-    report.stage = "host", report.reason = reason, report.message = message;
-    return report;
-  }
-  Verdict verdict;
-  verdict.stage = Stage::kHost, verdict.reason = reason, verdict.message = message;
-  return verdict;
-}
-
-}  // namespace
 
 Jobs::Jobs(const JobsOptions& options, std::unique_ptr<Journal> journal)
     : options_(options), journal_(std::move(journal)) {}
@@ -60,8 +23,12 @@ Status Jobs::begin(const std::string& environment) {
   const std::lock_guard guard(mutex_);
   environment_ = environment;
   KZ_ASSIGN(const auto left, journal_->unfinished());
-  std::vector<Journal::Finish> given_up;
+  std::vector<Journal::Finish> given_up;  // and cancelled
   for (const auto& job : left) {
+    if (!options_.resume) {
+      given_up.push_back({job.id, JobState::kCancelled, ""});
+      continue;
+    }
     auto request = parse_json(job.request, "journal").and_then([&](const Json& json) {
       return job_request_from_json(job.kind, json);
     });
@@ -107,87 +74,6 @@ void Jobs::enqueue(JobRequest request, std::string key, Job job, const std::stri
   work.jobs.push_back(std::move(job));
   works_.emplace(id, std::move(work));
   queue_.push(id, client, priority);
-}
-
-// What a list of submissions would do, worked out before any of it is done.
-struct Jobs::Intake {
-  struct Queued {
-    size_t submission;
-    std::string key;  // of the work; empty when not shared
-  };
-  std::vector<std::string> ids;  // in the order of the submissions
-  std::vector<JournalJob> rows;
-  std::vector<Queued> queued;
-  std::vector<Journal::Finish> answered;  // from the result cache
-  std::vector<Told> told;                 // the same jobs
-  size_t works = 0;                       // that the queue must take
-};
-
-Result<Jobs::Intake> Jobs::plan(const std::vector<Submission>& submissions) {
-  Intake intake;
-  std::map<std::string, std::map<std::string, std::string>> batches;  // batch -> key -> id
-  std::set<std::string> new_keys;
-  for (size_t i = 0; i < submissions.size(); ++i) {
-    const Submission& s = submissions[i];
-    const std::string id = make_job_id();
-    intake.ids.push_back(id);
-    if (!s.batch.empty()) {
-      if (s.key.empty()) return fail("request", "a row of a batch needs a key");
-      auto [batch, is_new] = batches.try_emplace(s.batch);
-      if (is_new) {
-        KZ_ASSIGN(auto known, journal_->batch_keys(s.batch));
-        for (auto& [key, known_id] : known) batch->second.emplace(std::move(key), std::move(known_id));
-      }
-      const auto [row, fresh] = batch->second.emplace(s.key, id);
-      intake.ids.back() = row->second;
-      if (!fresh) continue;
-    }
-    intake.rows.push_back({id, s.client, s.batch, s.key, kind_of(s.request), JobState::kQueued, s.priority, 0,
-                           dump_json(to_json(s.request))});
-    std::string key = shareable(s.request) ? work_key(s.request, environment_) : "";
-    if (auto answer = cached(key, kind_of(s.request))) {
-      intake.answered.push_back(
-          {id, JobState::kDone, dump_json(to_json(answer_for(std::move(*answer), id, /*shared=*/true, 0)))});
-      intake.told.emplace_back(id, s.batch);
-      continue;
-    }
-    if (key.empty() || (!by_key_.contains(key) && new_keys.insert(key).second)) ++intake.works;
-    intake.queued.push_back({i, std::move(key)});
-  }
-  return intake;
-}
-
-std::optional<Answer> Jobs::cached(const std::string& key, JobKind kind) {
-  const auto text = key.empty() ? std::nullopt : journal_->cached(key);
-  if (!text) return std::nullopt;
-  auto answer = answer_from_text(kind, *text);
-  return answer ? std::optional<Answer>(std::move(*answer)) : std::nullopt;
-}
-
-Result<std::vector<std::string>> Jobs::accept(std::vector<Submission> submissions) {
-  Intake intake;
-  {
-    const std::lock_guard guard(mutex_);
-    if (draining_) return fail("draining", "the server is shutting down: try again in a moment");
-    if (!begun_) return fail("starting", "the server is starting: try again in a moment");
-    KZ_ASSIGN(intake, plan(submissions));
-    if (intake.works > 0 && queue_.size() + intake.works > options_.queue_limit) {
-      ++counts_.refused_full;
-      return fail("full", "the queue holds " + std::to_string(queue_.size()) + " of " +
-                              std::to_string(options_.queue_limit) + " jobs, " + std::to_string(intake.works) +
-                              " more do not fit: try again later, or raise queue.limit");
-    }
-    KZ_TRY(journal_->add(intake.rows, intake.answered));
-    counts_.accepted += intake.rows.size();
-    counts_.cache_hits += intake.answered.size();
-    for (auto& [i, key] : intake.queued) {
-      auto& s = submissions[i];
-      enqueue(std::move(s.request), std::move(key), {intake.ids[i], s.batch, steady_seconds()}, s.client, s.priority);
-    }
-  }
-  wake_.notify_all();
-  tell(intake.told);
-  return intake.ids;
 }
 
 std::optional<Work> Jobs::take() {

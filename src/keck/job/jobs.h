@@ -20,6 +20,7 @@ namespace kz::keck {
 struct JobsOptions {
   JournalOptions journal;
   size_t queue_limit = 4096;  // works that wait; more are refused with "full"
+  bool resume = true;         // run what an earlier daemon left unfinished; else it is cancelled
   int max_attempts = 3;       // daemons that may die while running a job before it is given up as unscored
 };
 

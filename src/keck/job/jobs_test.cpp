@@ -86,6 +86,14 @@ TEST_F(JobsTest, WhatWasAcceptedSurvivesARestartAndIsScoredOnce) {
   for (const auto& id : {done, running, queued}) EXPECT_EQ(view(id).state, JobState::kDone);
 }
 
+TEST_F(JobsTest, ADaemonThatServesOneOwnerCancelsWhatAnEarlierOneLeft) {
+  const std::string id = accept(submission("x"));
+  options_.resume = false;
+  open();
+  EXPECT_EQ(view(id).state, JobState::kCancelled);
+  EXPECT_EQ(jobs_->statistics().queued, 0u);
+}
+
 TEST_F(JobsTest, GivesUpAJobThatKeepsKillingDaemons) {
   const std::string id = accept(submission("poison"));
   for (int i = 0; i < options_.max_attempts; ++i) {

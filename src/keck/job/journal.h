@@ -34,6 +34,7 @@ class Journal {
   // The file is created, upgraded from an older schema, or refused by name when a newer program wrote it.
   static Result<std::unique_ptr<Journal>> open(const JournalOptions& options);
   ~Journal();
+  static bool in_use(const fs::path& file);  // another daemon has it open
 
   Status started(const std::vector<std::string>& ids);
   Status released(const std::vector<std::string>& ids);  // given back by a draining daemon: the attempt does not count
@@ -49,8 +50,8 @@ class Journal {
 
   Result<std::vector<JournalJob>> unfinished();  // oldest first
   Result<std::optional<JobView>> find(const std::string& id);
-  // Which of these keys of a batch are known, with the id of each.
-  Result<std::vector<std::pair<std::string, std::string>>> batch_keys(const std::string& batch);
+  // The id of the row of a batch that was sent under this key.
+  Result<std::optional<std::string>> row_id(const std::string& batch, const std::string& key);
   struct BatchCounts {
     uint64_t total = 0, finished = 0, cancelled = 0, last_sequence = 0;
   };

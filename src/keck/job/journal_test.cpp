@@ -42,7 +42,9 @@ TEST_F(JournalTest, IsOneDaemonsAtATime) {
   auto journal = Journal::open(options_);
   ASSERT_TRUE(journal);
   EXPECT_NE(refusal().find("another keck uses"), std::string::npos);
+  EXPECT_TRUE(Journal::in_use(options_.file));
   journal->reset();
+  EXPECT_FALSE(Journal::in_use(options_.file));
   EXPECT_EQ(refusal(), "opened");
 }
 
