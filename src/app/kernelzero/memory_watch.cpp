@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <string>
@@ -14,10 +13,10 @@
 namespace kz::app {
 namespace {
 
-// The parent of a process, from /proc/PID/stat; 0 when it is gone. The name in parentheses may hold anything.
+// The parent of a process, from /proc/PID/stat; 0 when it is gone. The name in parentheses may hold anything. Files of a
+// process that dies meanwhile fail in the middle of a read: read_file says so by a value, where a stream would throw.
 int parent_of(const fs::path& folder) {
-  std::ifstream in(folder / "stat");
-  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const std::string text = read_file(folder / "stat").value_or("");
   const size_t end = text.rfind(')');
   if (end == std::string::npos) return 0;
   char state = 0;
@@ -28,11 +27,9 @@ int parent_of(const fs::path& folder) {
 // "Pss:  123 kB" of smaps_rollup; resident size where that may not be read.
 long kilobytes(const fs::path& folder) {
   const auto find = [&](const char* file, const std::string& key) -> long {
-    std::ifstream in(folder / file);
-    for (std::string line; std::getline(in, line);) {
-      if (line.rfind(key, 0) == 0) return std::atol(line.c_str() + key.size());
-    }
-    return -1;
+    const std::string text = read_file(folder / file).value_or("");
+    const size_t at = text.find("\n" + key);
+    return at == std::string::npos ? -1 : std::atol(text.c_str() + at + 1 + key.size());
   };
   const long pss = find("smaps_rollup", "Pss:");
   return pss >= 0 ? pss : std::max(0L, find("status", "VmRSS:"));
@@ -55,9 +52,9 @@ MemoryWatch::~MemoryWatch() = default;
 void MemoryWatch::sample() {
   std::map<int, int> parents;
   std::error_code ec;
-  for (const auto& entry : fs::directory_iterator("/proc", ec)) {
-    const int pid = std::atoi(entry.path().filename().c_str());
-    if (pid > 0) parents[pid] = parent_of(entry.path());
+  for (fs::directory_iterator it("/proc", ec), end; !ec && it != end; it.increment(ec)) {
+    const int pid = std::atoi(it->path().filename().c_str());
+    if (pid > 0) parents[pid] = parent_of(it->path());
   }
   long total = 0;
   const int self = ::getpid();
