@@ -150,6 +150,29 @@ class Batch {
     return at::linear(rms_norm(x, model_.norm(), c_.rms_eps), head_);
   }
 
+  // The first place at which the running sum of `weights` [N, V] exceeds u [N, 1] times the total. Sums of blocks
+  // first, then within one block, and by products with a triangle: torch's cumsum on CUDA adds in no fixed order.
+  static at::Tensor draw(const at::Tensor& weights, const at::Tensor& u) {
+    constexpr int64_t kWide = 64;
+    const int64_t n = weights.size(0), blocks = (weights.size(1) + kWide - 1) / kWide;
+    const at::Tensor w = at::constant_pad_nd(weights, {0, blocks * kWide - weights.size(1)}).view({n, blocks, kWide});
+    const auto running = [](const at::Tensor& x) {
+      return at::mm(x, at::triu(at::ones({x.size(1), x.size(1)}, x.options())));
+    };
+    const at::Tensor sums = w.sum(-1), edges = running(sums);
+    const at::Tensor target = u * edges.narrow(1, blocks - 1, 1);
+    // Rounding may run past the last that has weight: there it ends.
+    const auto first_above = [](const at::Tensor& edge, const at::Tensor& goal, const at::Tensor& mass) {
+      const at::Tensor last = (at::arange(mass.size(1), mass.options().dtype(at::kLong)) * (mass > 0)).amax(-1, true);
+      return at::minimum((edge <= goal).sum(-1, /*keepdim=*/true), last);
+    };
+    const at::Tensor block = first_above(edges, target, sums);
+    const at::Tensor before = edges.gather(1, block) - sums.gather(1, block);
+    const at::Tensor inside = w.gather(1, block.unsqueeze(-1).expand({n, 1, kWide})).squeeze(1);
+    const at::Tensor place = first_above(running(inside) + before, target, inside);
+    return (block * kWide + place).squeeze(1);
+  }
+
   // Picks a token a row on the device.
   void sample(const at::Tensor& logits, int64_t t) {
     const Sampling& s = options_.sampling;
@@ -169,9 +192,7 @@ class Batch {
         const at::Tensor kept = at::where(before < s.top_p * sorted.sum(-1, true), sorted, at::zeros_like(sorted));
         weights = at::zeros_like(weights).scatter_(-1, order, kept);
       }
-      const at::Tensor edges = at::cumsum(weights, -1);
-      const at::Tensor target = uniform_.narrow(1, t, 1) * edges.narrow(-1, c_.vocab - 1, 1);
-      token_ = at::clamp_max((edges <= target).sum(-1), c_.vocab - 1);
+      token_ = draw(weights, uniform_.narrow(1, t, 1));
     }
     pending_tokens_.push_back(token_);
     pending_logprobs_.push_back(logp.gather(-1, token_.unsqueeze(-1)).squeeze(-1));

@@ -12,10 +12,15 @@
 namespace kz::lm {
 namespace {
 
-ModelConfig tiny() {
-  ModelConfig c = nano_config(kTestVocab, 64, 2, kTestEnd, 256);
-  return c;
-}
+// One thread: these tensors are so small that threads would only wait for each other.
+const auto* const kOneThread = testing::AddGlobalTestEnvironment([] {
+  struct OneThread : testing::Environment {
+    void SetUp() override { set_threads(1); }
+  };
+  return new OneThread;
+}());
+
+ModelConfig tiny() { return nano_config(kTestVocab, 64, 2, kTestEnd, 256); }
 
 std::shared_ptr<const Tokenizer> tokenizer() { return Tokenizer::parse(test_tokenizer().dump(), "test").value(); }
 

@@ -176,7 +176,9 @@ at::Tensor rotated_attention(const at::Tensor& qkv, const at::Tensor& cos, const
 }  // namespace plain
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  return fused(x) ? RmsNorm::apply(x, weight, eps) : plain::rms_norm(x, weight, eps);
+  if (fused(x)) return RmsNorm::apply(x, weight, eps);
+  if (x.is_cuda()) return at::rms_norm(x, {x.size(-1)}, weight.to(x.scalar_type()), eps);
+  return plain::rms_norm(x, weight, eps);
 }
 
 at::Tensor swiglu(const at::Tensor& gate_up) {

@@ -52,7 +52,9 @@ struct ChunkedLogProbs : torch::autograd::Function<ChunkedLogProbs> {
       const at::Tensor h = hidden.narrow(0, i, m), g = grad.narrow(0, i, m).unsqueeze(1);
       at::Tensor d =
           at::softmax(logits_of(h, weight, temperature), -1).mul_(-g);  // d logp / d logits = onehot - softmax
-      d.scatter_add_(1, targets.narrow(0, i, m).unsqueeze(1), g);
+      // One element a row; index_add_ on the flat view is the form that has a deterministic kernel on CUDA.
+      const at::Tensor flat = at::arange(m, targets.options()) * head.size(0) + targets.narrow(0, i, m);
+      d.view({-1}).index_add_(0, flat, g.squeeze(1));
       d = d.to(hidden.scalar_type());
       d_hidden.narrow(0, i, m).copy_(at::mm(d, weight));
       d_head.add_(at::mm(d.t(), h));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 
@@ -72,10 +73,11 @@ class LocalTrainer final : public Trainer {
     for (size_t i = 0; i < batch.sequences.size(); ++i) {
       const PolicySequence& s = batch.sequences[i];
       const auto broken = [](float l) { return !std::isfinite(l); };
-      if (s.old_logprobs.size() != s.answer.size() || std::any_of(s.old_logprobs.begin(), s.old_logprobs.end(), broken) ||
-          !std::isfinite(s.advantage)) {
-        return fail("train", "sequence " + std::to_string(i) + " has " + std::to_string(s.old_logprobs.size()) + " log-probs for " +
-                                 std::to_string(s.answer.size()) + " answer tokens, or a log-prob or advantage that is no finite number");
+      if (s.old_logprobs.size() != s.answer.size() ||
+          std::any_of(s.old_logprobs.begin(), s.old_logprobs.end(), broken) || !std::isfinite(s.advantage)) {
+        return fail("train", "sequence " + std::to_string(i) + " has " + std::to_string(s.old_logprobs.size()) +
+                                 " log-probs for " + std::to_string(s.answer.size()) +
+                                 " answer tokens, or a log-prob or advantage that is no finite number");
       }
     }
     KZ_TRY(check_options(options_));
@@ -342,7 +344,10 @@ class LocalTrainer final : public Trainer {
 
 Result<std::unique_ptr<Trainer>> Trainer::open(const TrainerOptions& options) {
   KZ_TRY(check_options(options));
+  // cuBLAS reads this when it starts, so it is set before the device is opened.
+  if (options.deterministic) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   KZ_ASSIGN(const at::Device device, lm::open_device(options.device));
+  if (device.is_cuda()) at::globalContext().setDeterministicAlgorithms(options.deterministic, /*warn_only=*/true);
   KZ_ASSIGN(const at::ScalarType dtype, lm::compute_dtype(options.dtype, device));
   KZ_ASSIGN(auto tokenizer, lm::Tokenizer::load(options.model));
   KZ_ASSIGN(const lm::ModelConfig config, lm::load_model_config(options.model));
