@@ -176,6 +176,7 @@ class Comparer {
       bounds = error_bounds(dtype, shape, want, std::move(truth), wider, options_.sum_length, options_.coarsest);
     }
     const double tolerance = bounds.relative * options_.factor;
+    result_.widening = std::max(result_.widening, bounds.widening);
     result_.tolerance = std::max(result_.tolerance, tolerance);
     for (size_t i = 0; i < n; ++i) {
       bool right = settled[i] == 1;

@@ -29,6 +29,8 @@ struct Comparison {
   std::string reason;   // "" | "structure" "shape" "dtype" "device" "non_finite" "wrong_values"
   std::string message;  // one line: where and what
   double max_abs_error = 0, scaled = 0, tolerance = 0;
+  double widening =
+      1;  // how far the reference's own error stretched a bound: what a comparison without fp64 run must allow
   double wrong_share = 0;  // of the elements of the first wrong output
   std::optional<Mismatch> first_mismatch;
 };

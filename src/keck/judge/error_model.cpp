@@ -94,8 +94,10 @@ ErrorBounds error_bounds(Dtype dtype, std::span<const int64_t> shape, std::vecto
     const double noise = rms(std::span(own).subspan(begin, count));
     for (size_t i = begin; i < begin + count; ++i) {
       const double reference = std::isfinite(own[i]) ? own[i] : 0;
-      out.bound[i] =
-          budget.relative * std::fabs(out.target[i]) + budget.floor * scale + std::max(16 * noise, 2 * reference);
+      const double base = budget.relative * std::fabs(out.target[i]) + budget.floor * scale;
+      const double extra = std::max(16 * noise, 2 * reference);
+      if (base > 0 && std::isfinite(base)) out.widening = std::max(out.widening, 1 + std::min(extra / base, 64.0));
+      out.bound[i] = base + extra;
     }
   }
   return out;

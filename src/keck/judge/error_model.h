@@ -18,6 +18,7 @@ struct ErrorBounds {
   std::vector<double> target;  // what the error is measured against
   std::vector<double> bound;   // largest error that is right
   double relative = 0;         // the relative part, reported as the tolerance
+  double widening = 1;         // by which the reference's own error widened the bounds, at most
 };
 
 ErrorBounds error_bounds(Dtype dtype, std::span<const int64_t> shape, std::vector<double> expected,

@@ -81,7 +81,7 @@ std::shared_ptr<TaskAudits> make_task_audits(size_t capacity = 4096);
 
 struct JudgeOptions {
   std::shared_ptr<TaskAudits> audits;  // null: a cache of its own
-  int cpu = -1;                        // core that timing is pinned to, -1: no pinning
+  int cpu = -1;                        // core that judge and children share while timing, -1: any one, -2: no pinning
 };
 
 // One judge process. Handles one job at a time; not thread-safe. Dies with its handle.

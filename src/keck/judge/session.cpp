@@ -284,6 +284,7 @@ Step<void> Session::run_trial(const Trial& trial, Peer& peer) {
   seen.max_abs_error = std::max(seen.max_abs_error, comparison.max_abs_error);
   seen.max_rel_error = std::max(seen.max_rel_error, comparison.scaled);
   seen.tolerance = std::max(seen.tolerance, comparison.tolerance);
+  widening_ = std::max(widening_, comparison.widening);
   if (!comparison.equal) {
     seen.wrong_share = comparison.wrong_share;
     seen.first_mismatch = comparison.first_mismatch;
@@ -355,6 +356,7 @@ Step<void> Session::time() {
   setup.delta = job_.delta;
   setup.cpu = hooks_.cpu;
   setup.compare = compare_options(first_->inputs);
+  setup.compare.factor = widening_;
   setup.mutates = first_->mutates && check_ == Check::kStrict;
   setup.first_call_ms = result_.report.first_call_ms;
   last_output_.reset();

@@ -68,6 +68,7 @@ class Session {
   std::optional<Handover> init_handover_, state_handover_;
   std::optional<Trial> first_;
   Rng other_values_{0};
+  double widening_ = 1;      // of bounds, by the reference's own error
   double draw_seconds_ = 0;  // of one get_inputs
   // The last outputs of either side, to see whether the next call left them alone; a reference may reuse its buffer.
   std::optional<Value> last_output_, last_expected_;

@@ -19,11 +19,28 @@ std::vector<double> sorted_finite(std::vector<double> values) {
   return values;
 }
 
-// 97.5th percentile of Student's t with `freedom` degrees.
-double t_quantile(size_t freedom) {
-  static constexpr double kTable[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                                      2.201, 2.179,  2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
-  return freedom < std::size(kTable) ? kTable[freedom] : 2.0;
+struct Interval {
+  double low, centre, high;
+};
+
+// Of the median of a few numbers, 95 percent: by order statistics, which needs no shape of the scatter; by Student's t
+// for fewer than six; for a single one a factor of two either way (these are logarithms).
+Interval median_interval(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  const double centre = quantile(values, 0.5);
+  if (n == 1) return {centre - std::log(2.0), centre, centre + std::log(2.0)};
+  if (n >= 6) {
+    const double rank = static_cast<double>(n) / 2 - 0.98 * std::sqrt(static_cast<double>(n));
+    const size_t k = rank < 1 ? 0 : static_cast<size_t>(rank) - 1;
+    return {values[k], centre, values[n - 1 - k]};
+  }
+  static constexpr double kStudent[] = {0, 12.706, 4.303, 3.182, 2.776};
+  double mean = 0, squares = 0;
+  for (double v : values) mean += v / static_cast<double>(n);
+  for (double v : values) squares += (v - mean) * (v - mean);
+  const double half = kStudent[n - 1] * std::sqrt(squares / static_cast<double>((n - 1) * n));
+  return {std::min(mean - half, centre), centre, std::max(mean + half, centre)};
 }
 
 Decision decide(double low, double high, double delta) {
@@ -51,29 +68,32 @@ Spread spread(const std::vector<double>& values) {
   return out;
 }
 
-SpeedupEstimate estimate_speedup(const std::vector<Block>& blocks, double floor_s, double delta) {
+SpeedupEstimate estimate_speedup(const std::vector<PairReading>& pairs, const Resolution& resolution, double delta) {
   SpeedupEstimate out;
-  if (blocks.empty() || !(floor_s > 0)) return out;
-  const auto held = [&](double s) { return std::isfinite(s) ? std::clamp(s, floor_s, 1e9) : floor_s; };
+  const double floor = resolution.floor_s;
+  if (pairs.empty() || !(floor > 0)) return out;
+  const auto held = [&](double s) { return std::isfinite(s) ? std::clamp(s, floor, 1e9) : floor; };
   const auto bounded = [](double log) { return std::clamp(log, -20.0, 20.0); };  // a factor of 5e8 is enough to say
-  std::vector<double> logs, references, candidates;
-  for (const Block& b : blocks) {
-    references.push_back(held(b.reference));
-    candidates.push_back(held(b.candidate));
-    logs.push_back(bounded(std::log(references.back()) - std::log(candidates.back())));
+  const auto interval_at = [&](double shift) {
+    std::vector<double> logs;
+    for (const PairReading& p : pairs) {
+      logs.push_back(bounded(std::log(held(p.reference - shift)) - std::log(held(p.candidate - shift))));
+    }
+    return median_interval(std::move(logs));
+  };
+  const Interval centre = interval_at(0);
+  const double common = std::isfinite(resolution.common_s) ? std::max(resolution.common_s, 0.0) : 0;
+  const Interval less = interval_at(-common), more = interval_at(common);
+  std::vector<double> references, candidates;
+  for (const PairReading& p : pairs) {
+    references.push_back(held(p.reference));
+    candidates.push_back(held(p.candidate));
   }
-  const double n = static_cast<double>(logs.size());
-  double mean = 0, squares = 0;
-  for (double l : logs) mean += l / n;
-  for (double l : logs) squares += (l - mean) * (l - mean);
-  // One block says nothing of its scatter: take a factor of two either way.
-  const double half = logs.size() < 2 ? std::log(2.0) : t_quantile(logs.size() - 1) * std::sqrt(squares / (n - 1) / n);
-  const double centre = median(logs);
-  out.speedup = std::exp(centre);
-  // Both sides may be off by the floor, in the worst direction; at most by nine tenths of themselves.
-  const double r = std::min(floor_s / median(references), 0.9), c = std::min(floor_s / median(candidates), 0.9);
-  out.low = std::exp(bounded(std::min(mean - half, centre))) * (1 - r) / (1 + c);
-  out.high = std::exp(bounded(std::max(mean + half, centre))) * (1 + r) / (1 - c);
+  // Each side may be off by the floor in the worst direction, at most by nine tenths of itself.
+  const double r = std::min(floor / median(references), 0.9), c = std::min(floor / median(candidates), 0.9);
+  out.speedup = std::exp(centre.centre);
+  out.low = std::exp(bounded(std::min({centre.low, less.low, more.low}))) * (1 - r) / (1 + c);
+  out.high = std::exp(bounded(std::max({centre.high, less.high, more.high}))) * (1 + r) / (1 - c);
   out.decision = decide(out.low, out.high, delta);
   return out;
 }

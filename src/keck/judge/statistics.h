@@ -11,8 +11,8 @@ namespace kz::keck {
 double median(std::vector<double> values);  // 0 for none
 Spread spread(const std::vector<double>& values);
 
-// One block's medians, seconds, of both sides without the clock's constant.
-struct Block {
+// Both sides on the same input, one after the other: seconds without the clock's constant.
+struct PairReading {
   double reference = 0, candidate = 0;
 };
 
@@ -21,8 +21,11 @@ struct SpeedupEstimate {
   Decision decision = Decision::kAmbiguous;
 };
 
-// `floor_s`: what the method cannot resolve on a side, seconds, > 0. Block medians below it count as it. Fewer than
-// three blocks are ambiguous unless the sides are wholly apart.
-SpeedupEstimate estimate_speedup(const std::vector<Block>& blocks, double floor_s, double delta);
+// What the method cannot tell, seconds: `floor_s` (> 0) of either side by itself, `common_s` of the constant that was
+// taken from both alike. Readings below the floor count as it. The interval is that of the median over the pairs.
+struct Resolution {
+  double floor_s = 1e-6, common_s = 0;
+};
+SpeedupEstimate estimate_speedup(const std::vector<PairReading>& pairs, const Resolution& resolution, double delta);
 
 }  // namespace kz::keck

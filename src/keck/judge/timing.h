@@ -19,7 +19,7 @@ struct TimingSetup {
   double call_s = 20;
   double delta = 0.05;
   double first_call_ms = 0;
-  int cpu = -1;  // core for judge and children while timing, -1: as they are
+  int cpu = -1;  // core for judge and children while timing, -1: the judge's own, -2: any
   CompareOptions compare;
   bool mutates = false;  // the reference changes its inputs: what is left of them is verified too
 };
