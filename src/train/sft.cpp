@@ -96,6 +96,18 @@ class Plateau {
   int since_ = 0;
 };
 
+// Gives the trainer its own rate back, however the run ends.
+class RestoreRate {
+ public:
+  explicit RestoreRate(Trainer& trainer) : trainer_(trainer), rate_(trainer.lr_base()) {}
+  RestoreRate(const RestoreRate&) = delete;
+  ~RestoreRate() { trainer_.set_lr(rate_); }
+
+ private:
+  Trainer& trainer_;
+  double rate_;
+};
+
 }  // namespace
 
 Result<SftReport> run_sft(Trainer& trainer, const std::function<std::vector<TrainRow>()>& next,
@@ -106,6 +118,7 @@ Result<SftReport> run_sft(Trainer& trainer, const std::function<std::vector<Trai
   Ahead ahead(next);
   Plateau plateau(o.patience, o.min_gain);
   Progress progress("sft", static_cast<uint64_t>(o.max_rows > 0 ? o.max_rows : o.max_steps), o.quiet);
+  const RestoreRate restore(trainer);
   const double base = trainer.lr_base();
   double loss_sum = 0;
   int64_t loss_count = 0;
@@ -162,30 +175,22 @@ Result<SftReport> run_sft(Trainer& trainer, const std::function<std::vector<Trai
       break;
     }
     const bool read = report.steps % 10 == 0;  // reading the loss waits for the device
-    auto stats = trainer.sft_step(rows, read);
-    if (!stats) {
-      trainer.set_lr(base);
-      return tl::unexpected(stats.error());
-    }
+    KZ_ASSIGN(const StepStats stats, trainer.sft_step(rows, read));
     ++report.steps;
-    report.rows += stats->sequences;
-    report.tokens += stats->tokens;
+    report.rows += stats.sequences;
+    report.tokens += stats.tokens;
     if (read) {
-      last_loss = stats->loss;
-      loss_sum += stats->loss;
+      last_loss = stats.loss;
+      loss_sum += stats.loss;
       ++loss_count;
     }
     char note[96];
     std::snprintf(note, sizeof note, "loss %.4f  held-out %.4f  %.1fk tok/s", last_loss, report.held_out,
                   static_cast<double>(report.tokens) / watch.seconds() / 1000);
-    progress.advance(static_cast<uint64_t>(o.max_rows > 0 ? stats->sequences : 1), note);
+    progress.advance(static_cast<uint64_t>(o.max_rows > 0 ? stats.sequences : 1), note);
     if (o.eval_every > 0 && report.steps % o.eval_every == 0) {
-      auto go_on = measure();
+      KZ_ASSIGN(const bool go_on, measure());
       if (!go_on) {
-        trainer.set_lr(base);
-        return tl::unexpected(go_on.error());
-      }
-      if (!*go_on) {
         why = "stopped";
         break;
       }
@@ -198,7 +203,6 @@ Result<SftReport> run_sft(Trainer& trainer, const std::function<std::vector<Trai
     if (decay_from >= 0 && report.steps - decay_from >= decay_steps) why = "plateau";
     if (why.empty()) why = cap();
   }
-  trainer.set_lr(base);
   if (report.points.empty() || report.points.back().step != report.steps) {
     KZ_TRY(measure());
   }
