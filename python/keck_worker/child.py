@@ -148,11 +148,13 @@ def main(channel_fd: int, build_fd: int) -> None:
 
             frames.send_json(channel, frames.LOADED, facts.gather(request))
         else:
+            if role == "audit":
+                extension.on_load = audit.watch_extension
+                audit.watch_triton()
             module, outcome = _load(request)
             frames.send_json(channel, frames.LOADED, outcome)
             if module is not None:
-                numpy_too = request.get("backend") != "triton"
-                calls.serve(channel, module.__dict__, role, ban=lambda: audit.ban(numpy_too))
+                calls.serve(channel, module.__dict__, role, ban=audit.ban)
     except frames.Closed:
         pass
     except BaseException:

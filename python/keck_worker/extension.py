@@ -12,7 +12,8 @@ import os
 import socket
 import sys
 import types
-from typing import Any, NoReturn, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import torch.utils.cpp_extension as cpp_extension
 
@@ -21,6 +22,7 @@ from keck_worker import frames
 _CPP = (".cpp", ".cc", ".cxx", ".c++", ".c")
 _CUDA = (".cu",)
 _broker: socket.socket | None = None
+on_load: Callable[[types.ModuleType], None] | None = None  # told of every extension, in the audit
 _objects: list[int] = []  # descriptors stay open: dlopen compares paths, so a number must not come back with other content
 
 
@@ -70,6 +72,8 @@ def _build(request: dict[str, Any]) -> types.ModuleType:
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
+    if on_load is not None:
+        on_load(module)
     sys.modules.setdefault(request["name"], module)  # as torch leaves it: a later `import NAME` finds it
     return module
 

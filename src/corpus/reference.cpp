@@ -39,20 +39,20 @@ double magnitude(const std::vector<double>& values) {
   return std::sqrt(s / static_cast<double>(values.size()));
 }
 
-std::vector<double> evaluate(const Chain& chain, const ChainInputs& inputs, size_t skip, Rng* noise) {
+std::vector<double> evaluate(const Chain& chain, const ChainInputs& inputs, size_t skip, Noise noise) {
   std::vector<double> out;
   auto disturb = [&](std::vector<double>& row, bool sums) {
-    if (!noise) return;
+    if (!noise.rng) return;
     // What comes of a sum carries the errors of its largest terms, also where it is near zero itself.
     const double floor = sums ? kSumNoise * magnitude(row) : 0;
     for (double& v : row) {
-      const double sign = (*noise)() & 1 ? 1 : -1;
+      const double sign = (*noise.rng)() & 1 ? 1 : -1;
       v += sign * (kNoise * std::fabs(v) + floor);
     }
   };
   for (size_t r = 0; r < inputs.x.size(); ++r) {
     std::vector<double> row = inputs.x[r];
-    disturb(row, false);
+    if (noise.on_input) disturb(row, false);
     for (size_t k = 0; k < chain.operators.size(); ++k) {
       if (k == skip) continue;
       const Operator& op = chain.operators[k];

@@ -20,9 +20,15 @@ ChainInputs draw_inputs(Rng& rng, const Chain& chain, int rows);
 
 constexpr size_t kNone = static_cast<size_t>(-1);
 
-// The output of all rows, one after the other; without operator `skip`; with rounding errors of float32 put on the
-// input and after every operator when `noise` is given. Empty when an operator got values that it does not take.
-std::vector<double> evaluate(const Chain& chain, const ChainInputs& inputs, size_t skip = kNone, Rng* noise = nullptr);
+// Rounding errors of float32, put on every operator's result, and on the input if it is not taken as exact.
+struct Noise {
+  Rng* rng = nullptr;
+  bool on_input = true;
+};
+
+// The output of all rows, one after the other; without operator `skip`; disturbed when `noise` has a generator. Empty
+// when an operator got values that it does not take.
+std::vector<double> evaluate(const Chain& chain, const ChainInputs& inputs, size_t skip = kNone, Noise noise = {});
 
 double magnitude(const std::vector<double>& values);  // root mean square
 

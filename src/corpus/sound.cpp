@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kRows = 5;
 constexpr size_t kSlice = 32;
+constexpr double kOutlier = 128;  // times the largest input, as Keck plants them
+constexpr double kFloat32Max = 3.4e38;
 constexpr double kMaxAmplified = 4e-6;  // of that noise, put on the input and after every operator, in the output
 constexpr double kMinMagnitude = 2e-3, kMaxMagnitude = 1e3, kMaxValue = 1e4;
 constexpr double kMinSpread = 0.008;                     // standard deviation of the output over its magnitude
@@ -26,20 +28,15 @@ double spread(const std::vector<double>& values) {
 
 bool keeps_width(Kind kind) { return kind != Kind::kHalf && kind != Kind::kReduce && kind != Kind::kWeight; }
 
-}  // namespace
+bool all_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::fabs(v) < kFloat32Max; });
+}
 
-bool is_sound(Rng& rng, const Chain& chain) {
-  const ChainInputs inputs = draw_inputs(rng, chain, kRows);
-  const std::vector<double> y = evaluate(chain, inputs);
-  if (y.empty()) return false;
-  for (double v : y)
-    if (!std::isfinite(v) || std::fabs(v) > kMaxValue) return false;
-  const double scale = magnitude(y);
-  if (scale < kMinMagnitude || scale > kMaxMagnitude || spread(y) < kMinSpread * scale) return false;
-
-  const std::vector<double> noisy = evaluate(chain, inputs, kNone, &rng);
+// Whether rounding errors stay small; y is the output for these inputs. Keck holds each row to its own size, when there
+// is enough of it.
+bool is_stable(const Chain& chain, const ChainInputs& inputs, const std::vector<double>& y, Noise noise) {
+  const std::vector<double> noisy = evaluate(chain, inputs, kNone, noise);
   if (noisy.size() != y.size()) return false;
-  // Keck holds each row to its own size, when there is enough of it.
   const size_t width = static_cast<size_t>(chain.width_out()), slice = width >= kSlice ? width : y.size();
   for (size_t begin = 0; begin < y.size(); begin += slice) {
     const auto first = y.begin() + static_cast<std::ptrdiff_t>(begin);
@@ -47,7 +44,36 @@ bool is_sound(Rng& rng, const Chain& chain) {
     for (size_t i = begin; i < begin + slice; ++i)
       if (!(std::fabs(noisy[i] - y[i]) <= kMaxAmplified * own)) return false;
   }
+  return true;
+}
 
+void plant_outliers(Rng& rng, std::vector<double>& values) {
+  double largest = 0;
+  for (double v : values) largest = std::max(largest, std::fabs(v));
+  const size_t count = 1 + values.size() / 256;
+  for (size_t i = 0; i < count; ++i) {
+    double& v = values[rng.below(values.size())];
+    v = std::copysign(kOutlier * largest, v);
+  }
+}
+
+void plant_outliers(Rng& rng, ChainInputs& inputs) {
+  for (auto& row : inputs.x) plant_outliers(rng, row);
+  for (auto& other : inputs.others)
+    for (auto& row : other) plant_outliers(rng, row);
+}
+
+}  // namespace
+
+bool is_sound(Rng& rng, const Chain& chain) {
+  ChainInputs inputs = draw_inputs(rng, chain, kRows);
+  const std::vector<double> y = evaluate(chain, inputs);
+  if (y.empty()) return false;
+  if (!all_finite(y) || *std::max_element(y.begin(), y.end()) > kMaxValue) return false;
+  const double scale = magnitude(y);
+  if (scale < kMinMagnitude || scale > kMaxMagnitude || spread(y) < kMinSpread * scale) return false;
+
+  if (!is_stable(chain, inputs, y, {&rng, /*on_input=*/true})) return false;
   for (size_t k = 0; k < chain.operators.size(); ++k) {
     if (!keeps_width(chain.operators[k].family->kind)) continue;
     const std::vector<double> without = evaluate(chain, inputs, k);
@@ -57,7 +83,10 @@ bool is_sound(Rng& rng, const Chain& chain) {
         [&](double a, double b) { return std::fabs(a - b) > kIdleChange * scale || !std::isfinite(b) ? 1 : 0; }));
     if (changed < kIdleShare * static_cast<double>(y.size())) return false;
   }
-  return true;
+  // So it must be where a few inputs are far from the others, unless the module itself overflows there.
+  plant_outliers(rng, inputs);
+  const std::vector<double> far = evaluate(chain, inputs);
+  return !all_finite(far) || is_stable(chain, inputs, far, {&rng, /*on_input=*/false});
 }
 
 }  // namespace kz::corpus

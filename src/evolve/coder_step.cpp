@@ -119,11 +119,12 @@ Result<StepRecord> coder_step(Loop& loop, int64_t step) {
   for (const int64_t id : modules) request.sources.push_back(loop.archive.at(id).source);
   request.samples = options.coder.group;
   request.sampling = options.coder.sampling;
-  request.timing = options.coder.timing;
+  request.timing = options.coder.timing == "all";
   request.purpose = "coder/kernel";
   request.seed = options.seed;
   request.step = step;
-  KZ_ASSIGN(const auto groups, write_kernels(loop, request, metrics));
+  KZ_ASSIGN(auto groups, write_kernels(loop, request, metrics));
+  if (options.coder.timing == "gated") KZ_TRY(time_groups(loop, request, groups, metrics));
 
   KernelTally tally;
   Batch batch;

@@ -99,8 +99,8 @@ void read_coder(Reader& r, CoderOptions& c) {
   r.number("coder.alpha", c.reward.alpha, 0, 1);
   r.number("coder.beta", c.reward.beta, 0, 1);
   r.number("coder.noise", c.reward.noise, 0, 10);
-  c.timing = c.reward.beta > 0;
-  r.any("coder.timing", c.timing);
+  c.timing = c.reward.beta > 0 ? "gated" : "off";
+  r.one_of("coder.timing", c.timing, {"off", "gated", "all"});
   r.number("coder.replay", c.replay, 0, 1);
   r.number("coder.hard", c.hard, 0, 1);
   r.integer("coder.hard_after", c.hard_after, 0, 1 << 20);
@@ -153,7 +153,7 @@ Result<EvolveOptions> evolve_options(Config& config) {
   r.one_of("keck.check", o.keck.check, {"strict", "kernelbench", "keck-v0"});
   r.integer("keck.in_flight", o.keck.in_flight, 1, 1 << 16);
   r.integer("keck.workers", o.keck.workers, 0, 4096);
-  if (o.coder.reward.beta > 0 && !o.coder.timing) {
+  if (o.coder.reward.beta > 0 && o.coder.timing == "off") {
     config.reject("coder.timing", "coder.beta above 0 needs times: set coder.beta = 0 or leave this out");
   }
   KZ_TRY(config.finish());

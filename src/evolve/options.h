@@ -59,7 +59,10 @@ struct CoderOptions {
   int group = 8;     // G
   RoleSampling sampling;
   rl::CaGrpoOptions reward;
-  bool timing = true;    // ask Keck for times; without them no bonus
+  // What Keck is asked to time: "off"; "gated": the right kernels of groups where speed counts (accuracy at least
+  // alpha, two different right kernels), in a second question; "all": every right kernel at once. Default: gated with a
+  // beta.
+  std::string timing = "gated";
   double replay = 0.5;   // share of a step from modules last seen at the frontier
   double hard = 0.1;     // share from modules with l = 0
   int hard_after = 5;    // steps before a hard module comes back

@@ -20,7 +20,7 @@ TEST(Options, DefaultsAndOverrides) {
   EXPECT_EQ(o->seed, 3u);
   EXPECT_EQ(o->train.lr, 0.0);
   EXPECT_EQ(o->rounds, 4);
-  EXPECT_FALSE(o->coder.timing) << "without a bonus nobody needs times";
+  EXPECT_EQ(o->coder.timing, "off") << "without a bonus nobody needs times";
   EXPECT_EQ(o->evaluation.after_seed, o->evaluation.seed);
   EXPECT_EQ(o->proposer.duplicate_reward, o->proposer.frontier.rho);
 }
@@ -36,7 +36,7 @@ TEST(Options, ErrorsNameKeyAndRemedy) {
   const auto range = read("[proposer]\nrho = 0.5\n");
   ASSERT_FALSE(range);
   EXPECT_THAT(range.error().message, HasSubstr("proposer.rho"));
-  EXPECT_FALSE(read("[coder]\nbeta = 0.1\ntiming = false\n"));
+  EXPECT_FALSE(read("[coder]\nbeta = 0.1\ntiming = \"off\"\n"));
 }
 
 TEST(Options, ResolvedConfigReadsBackTheSame) {

@@ -62,7 +62,7 @@ Result<StepRecord> proposer_step(Loop& loop, int64_t step, int64_t ordinal) {
   }
   request.samples = options.rollouts;
   request.sampling = loop.options.coder.sampling;
-  request.timing = loop.options.coder.timing;
+  request.timing = false;  // the frontier knows right and wrong only
   request.purpose = "proposer/probe";
   request.seed = loop.options.seed;
   request.step = step;

@@ -1,6 +1,7 @@
 #include "evolve/rollouts.h"
 
 #include <numeric>
+#include <set>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -33,6 +34,17 @@ void read_verdict(const RecordedVerdict& recorded, KernelRollout& out) {
   if (v.outcome == keck::Outcome::kPass && !v.accepted) {
     out.reason = v.labels.empty() ? "not_accepted" : v.labels.front();
   }
+}
+
+keck::EvaluationRequest evaluation_of(const Loop& loop, const KernelRequest& request, size_t group,
+                                      const std::string& code) {
+  keck::EvaluationRequest e;
+  e.module = (request.judged.empty() ? request.sources : request.judged)[group];
+  e.candidate = code;
+  e.backend = loop.options.keck.backend;
+  e.check = loop.options.keck.check;
+  e.timing = request.timing;
+  return e;
 }
 
 double logprob_sum(const lm::Completion& c) { return std::accumulate(c.logprobs.begin(), c.logprobs.end(), 0.0); }
@@ -74,14 +86,8 @@ Result<std::vector<std::vector<KernelRollout>>> write_kernels(Loop& loop, const 
   const auto ask = [&](size_t i, const lm::Completion& c) {
     flat[i].code = extract_code(loop.coder_format, c.text, "class ModelNew");
     if (c.finish == "error" || truncated(c, loop.coder_format)) return;
-    keck::EvaluationRequest e;
-    e.module = (request.judged.empty() ? request.sources : request.judged)[i / samples];
-    e.candidate = flat[i].code;
-    e.backend = loop.options.keck.backend;
-    e.check = loop.options.keck.check;
-    e.timing = request.timing;
     asked[i] = true;
-    if (status) status = loop.book.ask(request.first_slot + i, e);
+    if (status) status = loop.book.ask(request.first_slot + i, evaluation_of(loop, request, i / samples, flat[i].code));
     if (status) status = loop.book.collect();
     if (loop.on_progress) loop.on_progress("kernels written", ++written, n);
   };
@@ -114,6 +120,39 @@ Result<std::vector<std::vector<KernelRollout>>> write_kernels(Loop& loop, const 
     out[i / samples].push_back(std::move(r));
   }
   return out;
+}
+
+Status time_groups(Loop& loop, const KernelRequest& request, std::vector<std::vector<KernelRollout>>& groups,
+                   std::map<std::string, double>& metrics) {
+  const size_t first = request.first_slot + groups.size() * static_cast<size_t>(request.samples);
+  std::vector<std::pair<size_t, KernelRollout*>> asked;
+  Stopwatch watch;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    std::set<std::string> texts;
+    int scored = 0, right = 0;
+    for (const auto& r : groups[g]) {
+      scored += r.facts.scored;
+      right += r.facts.right;
+      if (r.facts.right) texts.insert(r.code);
+    }
+    if (texts.size() < 2 || right < loop.options.coder.reward.alpha * scored) continue;
+    for (auto& r : groups[g]) {
+      if (!r.facts.right) continue;
+      keck::EvaluationRequest e = evaluation_of(loop, request, g, r.code);
+      e.timing = true;
+      const size_t slot = first + asked.size();
+      KZ_TRY(loop.book.ask(slot, e));
+      asked.emplace_back(slot, &r);
+    }
+  }
+  KZ_TRY(loop.book.drain());
+  for (const auto& [slot, rollout] : asked) {
+    const RecordedVerdict& timed = loop.book.verdict(slot);
+    if (timed.verdict.scored()) read_verdict(timed, *rollout);
+  }
+  metrics["time/timing"] += watch.seconds();
+  metrics["verdicts/timed"] += static_cast<double>(asked.size());
+  return {};
 }
 
 Result<std::vector<std::vector<ModuleRollout>>> write_modules(Loop& loop, const std::vector<size_t>& lists, int group,

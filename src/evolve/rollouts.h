@@ -34,6 +34,11 @@ struct KernelRequest {
 Result<std::vector<std::vector<KernelRollout>>> write_kernels(Loop& loop, const KernelRequest& request,
                                                               std::map<std::string, double>& metrics);
 
+// Second question for the groups where speed counts: the times of their right kernels. A kernel that is not right this
+// time is not right. `request` is the one that wrote the groups.
+Status time_groups(Loop& loop, const KernelRequest& request, std::vector<std::vector<KernelRollout>>& groups,
+                   std::map<std::string, double>& metrics);
+
 // A module by the Proposer for one API list.
 struct ModuleRollout {
   size_t list = 0;  // index in Loop::lists

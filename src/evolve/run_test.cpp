@@ -22,7 +22,7 @@ EvolveOptions options() {
   o.coder_steps = 6;
   o.per_sequence = 3;
   o.coder.reward.beta = 0;
-  o.coder.timing = false;
+  o.coder.timing = "off";
   o.proposer.lists = 6;
   o.coder.prompts = 8;
   return o;
@@ -215,7 +215,7 @@ TEST_F(RunTest, KilledAndResumedIsUndisturbed) {
 TEST_F(RunTest, ReplayRepeatsARunWithMeasuredTimes) {
   EvolveOptions o = options();
   o.coder.reward.beta = 0.1;
-  o.coder.timing = true;
+  o.coder.timing = "gated";
   World first(o), second(o);
   first.judge.noise = second.judge.noise = 0.2;
   ASSERT_TRUE(first.go(dir_.path() / "a"));

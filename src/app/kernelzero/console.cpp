@@ -16,9 +16,10 @@ double at(const std::map<std::string, double>& numbers, const std::string& name)
 
 // The parts of a step in the order of the work, with words for a person.
 constexpr std::pair<const char*, const char*> kParts[] = {
-    {"time/propose", "writing modules"},  {"time/gate", "waiting for the gate"},
-    {"time/generate", "writing kernels"}, {"time/verdicts", "waiting for verdicts"},
-    {"time/update", "updating weights"},  {"time/checkpoint", "saving checkpoints"},
+    {"time/propose", "writing modules"},       {"time/gate", "waiting for the gate"},
+    {"time/generate", "writing kernels"},      {"time/verdicts", "waiting for verdicts"},
+    {"time/timing", "waiting for times"},      {"time/update", "updating weights"},
+    {"time/checkpoint", "saving checkpoints"},
 };
 
 }  // namespace

@@ -69,48 +69,62 @@ Status make_room(const fs::path& folder, bool& resume) {
   return {};
 }
 
-struct Prepared {
+// What is to be done, before anything is made: a run that can't start leaves no folder behind.
+struct Plan {
   evolve::EvolveOptions options;
-  std::unique_ptr<evolve::RunFolder> run;
+  std::string resolved;
+  fs::path folder;
+  bool resume = false;
 };
 
-Result<Prepared> prepare(const EvolveCommand& command, const Layout& layout, bool again) {
-  fs::path file = command.resume.empty() ? find_path(command.config, layout) : fs::path(command.resume) / "config.toml";
+Result<Plan> make_plan(const EvolveCommand& command, const Layout& layout, bool again) {
   if (!command.resume.empty() && !command.overrides.empty()) {
     return fail("usage", "--set does not go with --resume: a run keeps its config");
   }
   if (command.resume.empty() && command.config.empty()) return fail("usage", "give a config file, or --resume RUN");
+  Plan plan;
+  plan.resume = !command.resume.empty();
+  const fs::path file = plan.resume ? fs::path(command.resume) / "config.toml" : find_path(command.config, layout);
+  if (plan.resume && !fs::exists(fs::path(command.resume) / "run.db")) {
+    return fail("io", command.resume + " is no run folder: it has no run.db");
+  }
   KZ_ASSIGN(auto config, Config::load(file, command.overrides));
-  Prepared out;
-  KZ_ASSIGN(out.options, evolve::evolve_options(config));
-  KZ_TRY(check_families(out.options.lists.families));
-  fs::path folder = command.resume.empty() ? fs::path(command.runs) / out.options.name : fs::path(command.resume);
-  bool resume = !command.resume.empty();
-  if (again && !resume) {
-    KZ_TRY(make_room(folder, resume));
-    if (resume) {
+  KZ_ASSIGN(plan.options, evolve::evolve_options(config));
+  KZ_TRY(check_families(plan.options.lists.families));
+  plan.resolved = config.resolved();
+  plan.folder = plan.resume ? fs::path(command.resume) : fs::path(command.runs) / plan.options.name;
+  if (again && !plan.resume) {
+    bool interrupted = false;
+    KZ_TRY(make_room(plan.folder, interrupted));
+    if (interrupted) {
       EvolveCommand other = command;
-      other.resume = folder.string();
+      other.resume = plan.folder.string();
       other.overrides.clear();
-      std::printf("Going on with %s, which was interrupted. (Remove the folder to start anew.)\n", folder.c_str());
-      return prepare(other, layout, false);
+      if (!command.json)
+        std::printf("Going on with %s, which was interrupted. (Remove it to start anew.)\n", plan.folder.c_str());
+      return make_plan(other, layout, false);
     }
   }
-  if (resume) {
-    KZ_ASSIGN(auto run, evolve::RunFolder::open(folder));
-    out.run = std::make_unique<evolve::RunFolder>(std::move(run));
-  } else {
-    KZ_ASSIGN(auto run, evolve::RunFolder::create(folder, out.options, config.resolved()));
-    out.run = std::make_unique<evolve::RunFolder>(std::move(run));
+  // Known errors of the folder come before the long work.
+  if (plan.resume) {
+    KZ_TRY(evolve::Store::open_read_only(plan.folder / "run.db").map([](const auto&) {}));
+  } else if (fs::exists(plan.folder / "run.db")) {
+    return fail("exists", plan.folder.string() + " holds a run already: go on with --resume " + plan.folder.string() +
+                              ", or choose another name with --set name=…");
   }
-  return out;
+  return plan;
+}
+
+Result<evolve::RunFolder> open_run(const Plan& plan) {
+  if (plan.resume) return evolve::RunFolder::open(plan.folder);
+  return evolve::RunFolder::create(plan.folder, plan.options, plan.resolved);
 }
 
 Result<int> work(const EvolveCommand& command, bool again) {
   const double begin = steady_seconds();
   KZ_ASSIGN(const Layout layout, find_layout());
-  KZ_ASSIGN(auto prepared, prepare(command, layout, again));
-  evolve::EvolveOptions& o = prepared.options;
+  KZ_ASSIGN(const Plan plan, make_plan(command, layout, again));
+  evolve::EvolveOptions o = plan.options;
   o.model.start = find_path(o.model.start, layout).string();
   if (!o.model.proposer.empty()) o.model.proposer = find_path(o.model.proposer, layout).string();
   if (!o.evaluation.tasks.empty()) o.evaluation.tasks = find_path(o.evaluation.tasks, layout).string();
@@ -147,12 +161,12 @@ Result<int> work(const EvolveCommand& command, bool again) {
   }
   parts.judge = judge.get();
 
+  KZ_ASSIGN(auto run, open_run(plan));
   Console console(o, command.json);
-  KZ_TRY(evolve::run_evolution(*prepared.run, o, parts, console.reporter()));
-  KZ_ASSIGN(const Json summary,
-            evolve::summary_json(prepared.run->store(), steady_seconds() - begin, memory.peak_mb()));
-  KZ_TRY(write_file_atomic(prepared.run->path() / "summary.json", dump_json(summary, 1) + "\n"));
-  console.finish(prepared.run->store(), summary, prepared.run->path());
+  KZ_TRY(evolve::run_evolution(run, o, parts, console.reporter()));
+  KZ_ASSIGN(const Json summary, evolve::summary_json(run.store(), steady_seconds() - begin, memory.peak_mb()));
+  KZ_TRY(write_file_atomic(run.path() / "summary.json", dump_json(summary, 1) + "\n"));
+  console.finish(run.store(), summary, run.path());
   if (command.json) std::printf("%s\n", dump_json(summary, 1).c_str());
   return static_cast<int>(kExitDone);
 }

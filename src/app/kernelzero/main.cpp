@@ -22,10 +22,15 @@ void add_model(CLI::App& c, Command& command) {
                "folder of a model, or http://HOST:PORT of an OpenAI-compatible server (#NAME picks its model)")
       ->required();
   c.add_option("--samples", command.samples, "answers of the model")->capture_default_str()->check(CLI::Range(1, 4096));
-  c.add_option("--temperature", command.temperature, "0 is greedy")->capture_default_str()->check(CLI::Range(0.0, 10.0));
-  c.add_option("--max-new-tokens", command.max_new_tokens, "of one answer")->capture_default_str()->check(CLI::Range(1, 1 << 20));
+  c.add_option("--temperature", command.temperature, "0 is greedy")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 10.0));
+  c.add_option("--max-new-tokens", command.max_new_tokens, "of one answer")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
   c.add_option("--seed", command.seed, "of sampling")->capture_default_str();
-  c.add_option("--format", command.format, "auto, nano or chatml")->capture_default_str()
+  c.add_option("--format", command.format, "auto, nano or chatml")
+      ->capture_default_str()
       ->check(CLI::IsMember({"auto", "nano", "chatml"}));
   c.add_option("--device", command.device, "cpu, cuda or cuda:N")->capture_default_str();
   add_where(c, command.where);
@@ -50,7 +55,8 @@ void add_ask(CLI::App& app, EvalCommand& eval, ProposeCommand& propose, CodeComm
   auto* e = app.add_subcommand("eval", "Evaluate a model on a folder of KernelBench tasks.");
   e->add_option("--tasks", eval.tasks, "folder of *.py with Model, get_inputs, get_init_inputs")->required();
   e->add_option("--limit", eval.limit, "only the first N tasks (default: all)");
-  e->add_option("--check", eval.check, "strict, kernelbench or keck-v0")->capture_default_str()
+  e->add_option("--check", eval.check, "strict, kernelbench or keck-v0")
+      ->capture_default_str()
       ->check(CLI::IsMember({"strict", "kernelbench", "keck-v0"}));
   e->add_option("--out", eval.out, "keep every answer and verdict in this folder (and go on there after a kill)");
   e->add_flag("!--no-timing", eval.timing, "correctness only");
@@ -63,7 +69,8 @@ void add_ask(CLI::App& app, EvalCommand& eval, ProposeCommand& propose, CodeComm
   add_model(*p, propose);
   auto* c = app.add_subcommand("code", "Let a model write kernels for a module; the best right one is printed.");
   c->add_option("module", code.module, "Python file with Model, get_inputs, get_init_inputs")->required();
-  c->add_option("--check", code.check, "strict, kernelbench or keck-v0")->capture_default_str()
+  c->add_option("--check", code.check, "strict, kernelbench or keck-v0")
+      ->capture_default_str()
       ->check(CLI::IsMember({"strict", "kernelbench", "keck-v0"}));
   c->add_flag("!--no-timing", code.timing, "correctness only");
   c->add_flag("--json", code.json, "print kernel, verdict and all samples as JSON");
@@ -89,10 +96,12 @@ void add_corpus(CLI::App& app, CorpusCommand& corpus) {
   auto* m = c->add_subcommand("make", "Make rows by our own lowering; Keck admits each.");
   m->add_option("file", corpus.file, "JSONL file to write")->required();
   m->add_option("--rows", corpus.rows, "in all")->capture_default_str()->check(CLI::Range(1, 100000000));
-  m->add_option("--per-family", corpus.per_family, "at least, a family and backend")->capture_default_str()
+  m->add_option("--per-family", corpus.per_family, "at least, a family and backend")
+      ->capture_default_str()
       ->check(CLI::Range(0, 1 << 20));
   m->add_option("--families", corpus.families, "only these (default: all)")->delimiter(',');
-  m->add_option("--backends", corpus.backends, "cpp,triton")->capture_default_str()
+  m->add_option("--backends", corpus.backends, "cpp,triton")
+      ->capture_default_str()
       ->delimiter(',')
       ->check(CLI::IsMember({"cpp", "triton"}));
   m->add_option("--seed", corpus.seed, "of the rows")->capture_default_str();
@@ -138,7 +147,8 @@ int main(int argc, char** argv) {
   auto* report_app = app.add_subcommand("report", "One HTML page of a run: dynamics, frontier, time, single rollouts.");
   report_app->add_option("run", report_command.run, "run folder")->required();
   report_app->add_option("--out", report_command.out, "HTML file (default: report.html in the run folder)");
-  report_app->add_option("--rollouts", report_command.rollouts, "single rollouts to show")->capture_default_str()
+  report_app->add_option("--rollouts", report_command.rollouts, "single rollouts to show")
+      ->capture_default_str()
       ->check(CLI::Range(0, 100000));
   report_app->add_flag("--json", report_command.json, "print the data instead of the page");
   auto* model_app = app.add_subcommand("model", "About a model folder.");

@@ -1,7 +1,8 @@
 """Makes the kit folder of the slim headers for the torch and the compiler that are installed here.
 
     python make_kit.py --describe [--cxx g++]            prints the host as JSON, with the key of its kit; imports no torch
-    python make_kit.py --out DIR [--cxx g++] [--jobs N]  makes it: about 45 CPU-seconds, the shim most of them
+    python make_kit.py --out DIR [--cxx g++] [--jobs N] [--donor KIT]
+                                                         makes it: about 45 CPU-seconds, the shim most of them
 
 DIR holds kit.json (what --describe prints, for whoever compares keys), libkz_shim.so, precompile.so (see precompile.c;
 absent where it can't be built), gen/kz_gen/*.inc, *.words (vocabulary.py) and brought.headers: the torch headers that
@@ -30,6 +31,13 @@ HEADERS = Path(__file__).resolve().parent.parent
 SCHEMA = 1
 
 
+def key_of(host, patterns):
+    digest = hashlib.sha256(json.dumps(host, sort_keys=True).encode())
+    for path in sorted({p for pattern in patterns for p in HEADERS.glob(pattern) if p.is_file()}):
+        digest.update(str(path.relative_to(HEADERS)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def describe(cxx):
     spec = importlib.util.find_spec("torch")
     if spec is None or not spec.submodule_search_locations:
@@ -37,19 +45,22 @@ def describe(cxx):
     torch = Path(spec.submodule_search_locations[0])
     version = re.search(r"__version__ = ['\"](.*?)['\"]", (torch / "version.py").read_text()).group(1)
     compiler = subprocess.run([cxx, "-dumpfullversion", "-dumpversion"], capture_output=True, text=True, check=True)
-    content = hashlib.sha256()
-    for path in sorted(p for p in HEADERS.rglob("*") if p.suffix in (".h", ".cpp", ".c", ".py")):
-        if not path.name.endswith("_test.cpp"):
-            content.update(str(path.relative_to(HEADERS)).encode() + b"\0" + path.read_bytes())
     host = {
         "schema": SCHEMA,
         "torch": version,
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "soabi": sysconfig.get_config_var("SOABI"),
         "cxx": compiler.stdout.strip(),
-        "content": content.hexdigest()[:16],
     }
-    host["key"] = hashlib.sha256(json.dumps(host, sort_keys=True).encode()).hexdigest()[:16]
+    # Keys of the parts, so that a change makes again only what it touches, and of the whole.
+    generator = ["kit/make_kit.py", "kit/operators.py"]
+    keys = {
+        "host_key": key_of(host, []),
+        "shim_key": key_of(host, [*generator, "slim/kz/abi.h", "shim.h", "shim/*"]),
+        "slim_key": key_of(host, [*generator, "slim/**/*.h", "kit/precompile.c"]),
+    }
+    host |= keys
+    host["key"] = key_of(host, ["kit/vocabulary.py"])
     # Places are not part of the key: a kit may move with its tree.
     host["torch_dir"] = str(torch)
     host["python_include"] = sysconfig.get_paths()["include"]
@@ -97,6 +108,17 @@ def system_headers(files, host):
     return text + "#ifdef _OPENMP\n" + "".join(f"#include <{name}>\n" for name in dict.fromkeys(openmp)) + "#endif\n"
 
 
+def kit_with_shim(folders, shim_key):
+    """An older kit whose shim is the one that is wanted."""
+    for kit in folders:
+        try:
+            if json.loads((kit / "kit.json").read_text())["shim_key"] == shim_key and (kit / "libkz_shim.so").exists():
+                return kit
+        except (OSError, ValueError, KeyError):
+            continue
+    return None
+
+
 def generate(host, gen):
     include = Path(host["torch_dir"]) / "include"
     found, left_out = operators.collect(include)
@@ -108,7 +130,7 @@ def generate(host, gen):
     return len(found), left_out
 
 
-def make(host, out, cxx, jobs):
+def make(host, out, cxx, jobs, donors):
     work = Path(tempfile.mkdtemp(prefix=".kit-", dir=out.parent))
     try:
         gen = work / "gen/kz_gen"
@@ -146,20 +168,28 @@ def make(host, out, cxx, jobs):
             subprocess.run([cxx, "-x", "c", "-O1", "-shared", "-fPIC", str(HEADERS / "kit/precompile.c"), "-o",
                             str(work / "precompile.so")], capture_output=True)
 
+        def link_shim():
+            lib = Path(host["torch_dir"]) / "lib"
+            linker = ["-fuse-ld=mold"] if shutil.which("mold") else []
+            run([cxx, "-shared", *linker, *(str(work / f"{name}.o") for name in units), "-o",
+                 str(work / "libkz_shim.so"), f"-L{lib}", "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python",
+                 f"-Wl,-rpath,{lib}", "-Wl,--allow-shlib-undefined"], "shim")
+
         units = {"tensor_unit": ["tensor"], "python_unit": ["audit", "binding", "convert"]}
+        donor = kit_with_shim([*donors, out, *out.parent.iterdir()], host["shim_key"])
         with ThreadPoolExecutor(jobs) as pool:
-            tasks = [pool.submit(compile_shim, name, "".join(f'#include "{part}.cpp"\n' for part in parts))
-                     for name, parts in units.items()]
-            tasks += [pool.submit(words), pool.submit(precompile)]
+            tasks = [pool.submit(words), pool.submit(precompile)]
+            if donor:
+                shutil.copy2(donor / "libkz_shim.so", work)
+            else:
+                tasks += [pool.submit(compile_shim, name, "".join(f'#include "{part}.cpp"\n' for part in parts))
+                          for name, parts in units.items()]
             for task in tasks:
                 task.result()
-        lib = Path(host["torch_dir"]) / "lib"
-        linker = ["-fuse-ld=mold"] if shutil.which("mold") else []
-        run([cxx, "-shared", *linker, *(str(work / f"{name}.o") for name in units), "-o",
-             str(work / "libkz_shim.so"), f"-L{lib}", "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python",
-             f"-Wl,-rpath,{lib}", "-Wl,--allow-shlib-undefined"], "shim")
+        if not donor:
+            link_shim()
         for path in [real, slim, rule, source, *(work / f"{n}{s}" for n in units for s in (".cpp", ".o"))]:
-            path.unlink()
+            path.unlink(missing_ok=True)
         (work / "kit.json").write_text(json.dumps({**host, "operators": overloads, "left_out": left_out}, indent=1))
         os.chmod(work, 0o755)
         if out.exists():
@@ -178,6 +208,7 @@ def main():
     parser.add_argument("--out", type=Path)
     parser.add_argument("--cxx", default="g++")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--donor", type=Path, action="append", default=[], help="a kit whose shim may be taken")
     arguments = parser.parse_args()
     host = describe(arguments.cxx)
     if arguments.describe:
@@ -190,7 +221,7 @@ def main():
             return
     except (OSError, ValueError, KeyError):
         pass
-    make(host, out, arguments.cxx, max(1, arguments.jobs))
+    make(host, out, arguments.cxx, max(1, arguments.jobs), arguments.donor)
 
 
 if __name__ == "__main__":

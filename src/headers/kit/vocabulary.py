@@ -14,15 +14,44 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'')
 MACRO = re.compile(r"#define (\w+)")
 NAMESPACE = re.compile(r"\s*(?:inline\s+)?namespace\s+(\w+)")
+KEYWORDS = set(
+    "alignas alignof asm auto bool break case catch char class const constexpr const_cast continue decltype default delete "
+    "do double dynamic_cast else enum explicit extern false final float for friend goto if inline int long mutable "
+    "namespace new noexcept nullptr operator override private protected public register reinterpret_cast return short "
+    "signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef "
+    "typeid typename union unsigned using virtual void volatile while".split())
+PARAMETER = re.compile(r"\b(?:typename|class)\s*(?:\.\.\.)?\s*(\w+)")
+TEMPLATE = re.compile(r"\btemplate\s*<")
 QUALIFIED = re.compile(r"::\s*~?\w+")
 # Braces whose contents belong to the scope around them.
 TRANSPARENT = re.compile(r"(?:extern\s*|\benum\b[^;{}()]*)$")
 
 
+def without_template_header(text, angle, parameters):
+    """The text without `template <…>`, whose parameters are no names of the scope; `angle` is its open depth."""
+    out = ""
+    while text:
+        if angle == 0:
+            match = TEMPLATE.search(text)
+            if not match:
+                return out + text, 0
+            out, text, angle = out + text[: match.start()] + " ", text[match.end():], 1
+            continue
+        end = len(text)
+        for i, c in enumerate(text):
+            angle += (c == "<") - (c == ">")
+            if angle == 0:
+                end = i
+                break
+        parameters.update(PARAMETER.findall(text[:end]))
+        text = text[end + 1:]
+    return out, angle
+
+
 def scan(path, with_literals):
     """(all words, words at global scope, macros) of a file made by g++ -E -dD."""
     words, scope, macros = set(), set(), set()
-    stack, parens, before = [], 0, ""
+    stack, parens, before, angle, parameters = [], 0, "", 0, set()
     with open(path, errors="replace") as lines:
         for line in lines:
             if line.startswith("#"):
@@ -41,12 +70,14 @@ def scan(path, with_literals):
                 if part == "{":
                     stack.append(not (parens == 0 and TRANSPARENT.search(before)))
                     before = ""
+                    parameters.clear()
                 elif part == "}":
                     if stack:
                         stack.pop()
                     before = ""
                 elif part == ";":
-                    before = ""
+                    before, angle = "", 0
+                    parameters.clear()
                 elif any(stack):
                     continue
                 elif part == "(":
@@ -54,8 +85,10 @@ def scan(path, with_literals):
                 elif part == ")":
                     parens = max(0, parens - 1)
                 elif parens == 0:
+                    part, angle = without_template_header(part, angle, parameters)
                     namespace = NAMESPACE.match(part)
-                    scope.update([namespace.group(1)] if namespace else WORD.findall(QUALIFIED.sub(" ", part)))
+                    names = [namespace.group(1)] if namespace else WORD.findall(QUALIFIED.sub(" ", part))
+                    scope.update(name for name in names if name not in parameters)
                     before = (before + " " + part)[-400:]
     return words, scope, macros
 
@@ -64,7 +97,7 @@ def compare(real_path, slim_path):
     """{file name: sorted words}."""
     real_words, real_scope, real_macros = scan(real_path, True)
     slim_words, slim_scope, slim_macros = scan(slim_path, False)
-    visible = real_scope | real_macros
+    visible = (real_scope | real_macros) - KEYWORDS
     return {
         "real.words": sorted(real_words),
         "missing.words": sorted(real_words - slim_words),

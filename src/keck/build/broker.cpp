@@ -56,7 +56,7 @@ class Broker final : public BuildBroker {
     if (!fs::exists("/usr/bin/mold")) return fail("toolchain", "no /usr/bin/mold: install mold");
     KZ_ASSIGN(kit_, find_or_make_kit(options_.layout, kCompiler));
     processor_ = processor();
-    const fs::path precompiled = options_.layout.state / "headers" / ("pch-" + kit_.key);
+    const fs::path precompiled = options_.layout.state / "headers" / ("pch-" + kit_.host_key);
     KZ_TRY(make_dirs(precompiled));
     precompiled_ = std::make_unique<Precompiled>(kit_, precompiled, kCompiler);
     KZ_ASSIGN(cache_, ContentCache::open(options_.cache, options_.cache_bytes));
@@ -133,7 +133,7 @@ class Broker final : public BuildBroker {
                   flags.link,
                   request.implicit_headers,
                   kit_.key,
-                  options_.always_full,
+                  options_.headers,
                   flags.native ? processor_ : ""};
     return sha256_hex(dump_json(parts));
   }
@@ -206,13 +206,17 @@ class Broker final : public BuildBroker {
     if (flags.warnings_are_errors && why.empty()) why = "warnings are errors";
     if (!request.implicit_headers && why.empty() && !begins_with_extension(request))
       why = "does not begin with <torch/extension.h>";
-    if (options_.always_full && why.empty()) why = "asked for";
+    if (options_.headers == "full" && why.empty()) why = "asked for";
     if (why.empty()) {
       unit.headers = Headers::kSlim;
       unit.precompiled = precompiled_->slim(flags).value_or(fs::path()).filename().string();
       if (judge(unit, flags, mentions, &outcome, &why)) return outcome;
     }
     outcome.fallback = why;
+    if (options_.headers == "slim") {
+      outcome.reason = "toolchain";
+      return outcome;
+    }
     unit.headers = Headers::kFull;
     unit.forwarders.clear();
     unit.precompiled = precompiled_->full(flags).filename().string();
@@ -265,10 +269,11 @@ class Broker final : public BuildBroker {
     return !mentions.includes.empty() && mentions.includes[0] == "torch/extension.h";
   }
 
+  // Prefixes that the log must not show: a precompiled header remembers where it was made.
   std::vector<std::string> folders() const {
     std::vector<std::string> out;
-    for (const std::string& place : {places_.slim, places_.gen, places_.torch, places_.python, places_.precompiled})
-      out.push_back(place + "/");
+    for (const Places& p : {places_, Places::on_host(kit_, precompiled_->dir())})
+      for (const std::string& place : {p.slim, p.gen, p.torch, p.python, p.precompiled}) out.push_back(place + "/");
     return out;
   }
 

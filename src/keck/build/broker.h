@@ -41,7 +41,9 @@ struct BrokerOptions {
   double cpu_limit_s = 120;
   uint64_t memory_mb = 4096;
   std::string sandbox = "auto";  // level that compilers are confined at: "auto" | "strong" | "weak"
-  bool always_full = false;      // real headers for every build: for comparisons and `code`
+  // "auto"; "full": the real ones for every build (`code`, comparisons); "slim": never the real ones (tests), what
+  // needs them fails as "toolchain" with the reason in BuildResult.fallback.
+  std::string headers = "auto";
 };
 
 class BuildBroker {

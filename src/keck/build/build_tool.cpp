@@ -1,5 +1,6 @@
 // keck-build: one build from the command line, for tests, benchmarks and curiosity.
-//   keck-build --cache DIR [--function F]… [--cflag F]… [--name N] [--full] [--out FILE.so] [--repeat N] SOURCE.cpp…
+//   keck-build --cache DIR [--function F]… [--cflag F]… [--name N] [--headers H] [--out FILE.so] [--repeat N]
+//   SOURCE.cpp…
 // Prints one line of JSON a build.
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -12,11 +13,12 @@ int main(int argc, char** argv) {
   using namespace kz;
   CLI::App app("Builds one extension through the build broker.");
   keck::BuildRequest request;
+  keck::BrokerOptions options;
   request.name = "kernel";
   request.backend = "cpp";
   std::vector<std::string> files;
   std::string out, cache;
-  bool full = false, statistics = false;
+  bool statistics = false;
   int repeat = 1;
   app.add_option("sources", files, "C++ sources")->required();
   app.add_option("--function", request.functions);
@@ -26,7 +28,7 @@ int main(int argc, char** argv) {
   app.add_option("--cache", cache, "folder of the build cache")->required();
   app.add_option("--out", out, "where to copy the object");
   app.add_option("--repeat", repeat);
-  app.add_flag("--full", full, "real headers");
+  app.add_option("--headers", options.headers, "auto, slim or full");
   app.add_flag("--statistics", statistics, "print the broker's counters at the end");
   CLI11_PARSE(app, argc, argv);
 
@@ -41,10 +43,8 @@ int main(int argc, char** argv) {
     if (!text) return complain(text.error());
     request.cpp_sources.push_back(std::move(*text));
   }
-  keck::BrokerOptions options;
   options.layout = *layout;
   options.cache = cache;
-  options.always_full = full;
   auto broker = keck::BuildBroker::start(options);
   if (!broker) return complain(broker.error());
   bool ok = true;

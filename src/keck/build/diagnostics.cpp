@@ -150,6 +150,11 @@ bool first_error(std::string_view output, Diagnostic* diagnostic) {
 
 std::string doubt(const Diagnostic& first, const Mentions& mentions, const Kit& kit) {
   const std::string& message = first.message;
+  const auto only_real = [&] {
+    return std::find_if(mentions.words.begin(), mentions.words.end(),
+                        [&](const auto& w) { return kit.missing.has(w); });
+  };
+  if (mentions.unclosed && only_real() == mentions.words.end()) return "";
   if (!own_file(first.file)) return "an error outside the source: " + first.file;
   const std::string said = message + "\n" + first.notes;
   if (has_any(message, {"No such file or directory"})) return "an include that was not found";
@@ -161,7 +166,8 @@ std::string doubt(const Diagnostic& first, const Mentions& mentions, const Kit& 
       has_any(message, {"was not declared in this scope", "has not been declared", "does not name a type",
                         "is not a member of", "has no member named", "was not declared", "there are no arguments to"});
   if (undeclared && !names.empty()) {
-    const std::string name = last_word(names.front());
+    const bool member = message.find("has no member named") != std::string::npos && names.size() > 1;
+    const std::string name = last_word(member ? names[1] : names.front());
     if (!name.empty() && !kit.real.has(name)) return "";
     const bool plain = message.find("was not declared in this scope") != std::string::npos && names.front() == name &&
                        mentions.opened.empty();
@@ -177,18 +183,25 @@ std::string doubt(const Diagnostic& first, const Mentions& mentions, const Kit& 
 }
 
 std::string clean_log(std::string_view output, const std::vector<std::string>& folders, size_t limit) {
-  std::string log(output);
-  for (const std::string& folder : folders) {
-    if (folder.empty()) continue;
-    for (size_t at = log.find(folder); at != std::string::npos; at = log.find(folder, at)) log.erase(at, folder.size());
+  std::string log;
+  for (std::string line : split(output, '\n')) {
+    bool ours = line.find("kz_unit.h") != std::string::npos;
+    for (const std::string& folder : folders) {
+      for (size_t at = line.find(folder); !folder.empty() && at != std::string::npos; at = line.find(folder, at)) {
+        line.erase(at, folder.size());
+        ours = true;
+      }
+    }
+    const bool includes = line.rfind("In file included from", 0) == 0 || line.rfind("                 from ", 0) == 0;
+    if (ours && includes) continue;
+    if (log.size() + line.size() + 1 > limit) {
+      log += "… (more was said)\n";
+      break;
+    }
+    log += line + "\n";
   }
-  if (log.size() > limit) {
-    log.resize(limit);
-    const size_t line = log.rfind('\n');
-    if (line != std::string::npos) log.resize(line + 1);
-    log += "… (more was said)\n";
-  }
-  return log;
+  while (log.size() > 1 && log[log.size() - 1] == '\n' && log[log.size() - 2] == '\n') log.pop_back();
+  return log == "\n" ? "" : log;
 }
 
 }  // namespace kz::keck

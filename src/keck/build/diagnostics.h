@@ -27,11 +27,13 @@ bool first_error(std::string_view output, Diagnostic* diagnostic);
 //   - an undeclared or unknown name that is nowhere in the real headers;
 //   - an undeclared name that they don't have at global scope or as a macro, when the source opens no namespace of
 //     theirs and does not call it (a call could be found by its arguments);
+//   - whatever was said of a source whose braces don't close, when no directive of its own holds braces;
 //   - any message that names nothing of torch's, in a source that uses no name which only the real headers have.
 // A later error may follow from something that slim lacks, so it says nothing.
 std::string doubt(const Diagnostic& first, const Mentions& mentions, const Kit& kit);
 
-// The output as a candidate may see it: folders of ours gone, at most `limit` bytes, whole lines.
+// The output as a candidate may see it: our folders and the way by which our headers were included are gone; at most
+// `limit` bytes, whole lines.
 std::string clean_log(std::string_view output, const std::vector<std::string>& folders, size_t limit = 16384);
 
 }  // namespace kz::keck

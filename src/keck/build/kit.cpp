@@ -52,6 +52,8 @@ Result<Kit> find_or_make_kit(const Layout& layout, const std::string& compiler) 
 
   Kit kit;
   kit.key = host.value("key", "");
+  kit.host_key = host.value("host_key", "");
+  kit.slim_key = host.value("slim_key", "");
   kit.torch = host.value("torch", "");
   kit.python = host.value("python", "");
   kit.compiler_version = host.value("cxx", "");
@@ -69,7 +71,8 @@ Result<Kit> find_or_make_kit(const Layout& layout, const std::string& compiler) 
       log::info("slim headers: compiling the shim for torch " + kit.torch + ", Python " + kit.python + ", g++ " +
                 kit.compiler_version + " (once, about 45 CPU-seconds)");
       const Stopwatch watch;
-      auto made = run_program({layout.python.string(), script.string(), "--out", kit.dir.string(), "--cxx", compiler},
+      auto made = run_program({layout.python.string(), script.string(), "--out", kit.dir.string(), "--cxx", compiler,
+                               "--donor", (layout.lib / "kz_headers").string()},
                               "", {"PYTHONDONTWRITEBYTECODE=1"});
       if (!made) return fail("toolchain", "the kit of slim headers can't be made: " + made.error().message);
       log::info("slim headers: ready after " + std::to_string(static_cast<int>(watch.seconds())) + " s");

@@ -27,7 +27,9 @@ class WordList {
 
 struct Kit {
   fs::path dir;
-  std::string key;  // of torch, Python, g++ and our headers
+  std::string key;       // of torch, Python, g++ and our headers
+  std::string host_key;  // of torch, Python and g++
+  std::string slim_key;  // of these and of what a slim build sees
   std::string torch, python, compiler_version;
   fs::path torch_include;   // …/torch/include
   fs::path python_include;  // with Python.h, or a path that does not exist

@@ -23,14 +23,6 @@ constexpr size_t kSlimClasses = 6;  // 160 MB each
 constexpr size_t kFullClasses = 2;  // 1 GB each
 constexpr const char* kHeader = "kz_unit.h";
 
-size_t folders_named(const fs::path& dir, const std::string& prefix) {
-  std::error_code error;
-  size_t count = 0;
-  for (const auto& entry : fs::directory_iterator(dir, error))
-    count += entry.path().filename().string().rfind(prefix, 0) == 0 ? 1 : 0;
-  return count;
-}
-
 bool complete(const fs::path& folder) { return fs::exists(folder / (std::string(kHeader) + ".gch")); }
 
 }  // namespace
@@ -50,7 +42,8 @@ Precompiled::~Precompiled() {
 std::string Precompiled::class_of(Headers headers, const Flags& flags) const {
   std::vector<std::string> key = class_flags(flags, kit_);
   std::sort(key.begin(), key.end());
-  const std::string hash = sha256_hex(kit_.key + "\n" + compiler_ + "\n" + join(key, "\n"));
+  const std::string hash =
+      sha256_hex((headers == Headers::kSlim ? kit_.slim_key : "") + "\n" + compiler_ + "\n" + join(key, "\n"));
   return std::string(to_string(headers)) + "-" + hash.substr(0, 16);
 }
 
@@ -67,11 +60,11 @@ Result<fs::path> Precompiled::get(Headers headers, const Flags& flags, bool wait
   if (!entry.error.empty()) return fail("toolchain", entry.error);
   if (complete(folder)) {
     entry.ready = true;
+    std::error_code error;
+    fs::last_write_time(folder, fs::file_time_type::clock::now(), error);  // a use, for make_room
     return folder;
   }
-  const size_t limit = headers == Headers::kSlim ? kSlimClasses : kFullClasses;
-  if (!entry.making && folders_named(dir_, std::string(to_string(headers))) >= limit)
-    return fail("toolchain", "as many precompiled headers as are kept");
+  if (!entry.making && !make_room(headers)) return fail("toolchain", "as many precompiled headers as are kept");
   const auto work = [this, headers, flags, folder, name] {
     const auto made = make(headers, flags, folder);
     std::lock_guard guard(mutex_);
@@ -98,6 +91,25 @@ Result<fs::path> Precompiled::get(Headers headers, const Flags& flags, bool wait
   made_.wait(lock, [&] { return !entries_[name].making; });
   if (!entries_[name].ready) return fail("toolchain", entries_[name].error);
   return folder;
+}
+
+// Removes the longest unused of other runs until one more fits; those of this run stay. False when none can go.
+bool Precompiled::make_room(Headers headers) {
+  const size_t limit = headers == Headers::kSlim ? kSlimClasses : kFullClasses;
+  std::vector<std::pair<fs::file_time_type, fs::path>> idle;
+  size_t count = 0;
+  std::error_code error;
+  for (const auto& folder : fs::directory_iterator(dir_, error)) {
+    const std::string name = folder.path().filename().string();
+    if (name.rfind(to_string(headers), 0) != 0 || !folder.is_directory(error)) continue;
+    ++count;
+    const auto it = entries_.find(name);
+    if (it == entries_.end() || !(it->second.ready || it->second.making))
+      idle.emplace_back(folder.last_write_time(error), folder.path());
+  }
+  std::sort(idle.begin(), idle.end());
+  for (size_t i = 0; i < idle.size() && count >= limit; ++i, --count) fs::remove_all(idle[i].second, error);
+  return count < limit;
 }
 
 Status Precompiled::make(Headers headers, const Flags& flags, const fs::path& folder) {

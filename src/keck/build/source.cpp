@@ -119,18 +119,26 @@ bool torch_folder(std::string_view include) {
 Mentions mentions_of(std::string_view source) {
   Mentions mentions;
   const std::string text = bare_text(source);
-  bool directive_start = true;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\n') {
-      directive_start = true;
-    } else if (directive_start && text[i] == '#') {
-      const size_t end = std::min(text.find('\n', i), text.size());
-      read_directive(std::string_view(text).substr(i, end - i), &mentions);
-      directive_start = false;
-    } else if (text[i] != ' ' && text[i] != '\t') {
-      directive_start = false;
+  int depth = 0;
+  bool below_zero = false, braces_in_directives = false, conditional = false;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    const size_t first = line.find_first_not_of(" \t");
+    if (first != std::string_view::npos && line[first] == '#') {
+      const size_t tested = mentions.tested.size();
+      read_directive(line.substr(first), &mentions);
+      conditional = conditional || mentions.tested.size() != tested;
+      braces_in_directives = braces_in_directives || line.find_first_of("{}") != std::string_view::npos;
+    } else {
+      for (const char c : line) {
+        depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+        below_zero = below_zero || depth < 0;
+      }
     }
+    begin = end + 1;
   }
+  mentions.unclosed = (depth != 0 || below_zero) && !braces_in_directives && !conditional;
   std::string_view last, before;
   each_word(text, [&](std::string_view word) {
     mentions.words.emplace(word);

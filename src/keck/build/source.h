@@ -18,6 +18,7 @@ struct Mentions {
   std::unordered_set<std::string> tested;  // words in #if, #ifdef, #elif …
   std::unordered_set<std::string> opened;  // first word of each `using namespace X::…`
   bool computed_include = false;           // #include MACRO
+  bool unclosed = false;                   // braces that don't match, none of them in a directive
 };
 
 Mentions mentions_of(std::string_view source);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "keck/judge/protocol.h"
+#include "keck/worker/object_check.h"
 #include "keck/worker/zygote.h"
 
 namespace kz::keck {
@@ -131,6 +132,7 @@ bool BuildService::answer() {
     result = build_(*request);
   }
   note(result);
+  if (result.ok) inspect(result.object.get());
   const Json reply = {
       {"ok", result.ok}, {"reason", result.reason}, {"log", result.log}, {"module_name", result.module_name}};
   std::vector<int> fds;
@@ -152,6 +154,13 @@ void BuildService::note(const BuildResult& result) {
   if (failed_before) return;
   totals_.log = result.log;
   if (!result.ok) totals_.failed_reason = result.reason.empty() ? "compile_error" : result.reason;
+}
+
+void BuildService::inspect(int object) {
+  auto borrowed = borrowed_compute(object);
+  std::lock_guard lock(mutex_);
+  if (totals_.borrowed.empty())
+    totals_.borrowed = borrowed ? *borrowed : "what can't be read: " + borrowed.error().message;
 }
 
 BuildTotals BuildService::totals() const {

@@ -28,6 +28,7 @@ struct BuildTotals {
   std::string headers;        // "full" if any needed them, else "slim", "" without a build
   std::string cache;          // "miss" if any was one
   std::string log;            // of the first failure, else of the last build
+  std::string borrowed;       // symbol by which a build computes past torch's dispatcher (object_check.h)
   std::string failed_reason;  // of the first failure: "compile_error" …
 };
 
@@ -53,6 +54,7 @@ class BuildService {
   bool drain();  // false when the stream ended
   bool answer();
   void note(const BuildResult& result);
+  void inspect(int object);
 
   Fd socket_, log_, wake_;
   BuildLimits limits_;

@@ -223,12 +223,15 @@ void CandidateJob::settle_policy(const AuditReport& audit) {
     verdict_.reason = label;
     verdict_.message = std::move(message);
   };
-  if (audit.state == AuditReport::State::kTorchCompute)
+  const BuildTotals builds = candidate_->service().totals();
+  if (audit.state == AuditReport::State::kTorchCompute && audit.message == "no_kernel")
+    refuse("no_kernel", "forward calls no kernel of its own");
+  else if (audit.state == AuditReport::State::kTorchCompute)
     refuse("torch_compute", "computes by " + audit.message + ", not by a kernel of its own");
   else if (audit.state != AuditReport::State::kOk)
     refuse("unaudited", "the audit did not run");
-  else if (verdict_.backend == "cpp" && candidate_->service().totals().builds == 0)
-    refuse("no_kernel", "builds no extension");
+  else if (!builds.borrowed.empty() && !request_.policy.allow_libraries)
+    refuse("torch_compute", "its build computes by " + builds.borrowed);
 }
 
 void CandidateJob::finish() {

@@ -65,6 +65,7 @@ TEST_F(Verdicts, TimeWhatIsRight) {
   const Verdict verdict = judge(kRelu, cpp_elementwise("return v > 0 ? v : 0;"), "cpp", true);
   ASSERT_EQ(summary(verdict), "pass accepted") << verdict.message;
   ASSERT_TRUE(verdict.timing);
+  if (verdict.timing->decision == Decision::kAmbiguous) GTEST_SKIP() << "the machine is too busy to time anything";
   EXPECT_GT(verdict.timing->candidate_ms.median, 0);
   EXPECT_GT(verdict.timing->speedup, 0);
 }

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/files.h"
 #include "keck/worker/build_service.h"
 #include "keck/worker/log_capture.h"
+#include "keck/worker/object_check.h"
 #include "keck/worker/slots.h"
 #include "keck/worker/source_check.h"
 
@@ -62,6 +64,26 @@ TEST(BuildRequestJson, RefusesEverythingElse) {
   Json nested = request();
   nested["cflags"] = {Json::array()};
   EXPECT_FALSE(build_request_from_json(nested));
+}
+
+TEST(ObjectCheck, KnowsBorrowedNames) {
+  for (const char* name :
+       {"sgemm_", "dgemm", "cblas_sgemm", "vsExp", "dlsym", "_ZN2at6native10add_kernelE",
+        "_ZN2at3cpu3mulERKNS_6TensorES3_", "_ZN2at4_ops4relu10redispatchEN3c1014DispatchKeySetERKNS_6TensorE"})
+    EXPECT_TRUE(is_borrowed(name)) << name;
+  for (const char* name : {"expf", "memcpy", "vsnprintf", "scalbn", "_ZN2at4_ops10empty_like4callE", "kz_shim_call",
+                           "GOMP_parallel", "dot", "_ZSt4cout"})
+    EXPECT_FALSE(is_borrowed(name)) << name;
+}
+
+TEST(ObjectCheck, ReadsObjectsAndRefusesOthers) {
+  // This program itself is dynamically linked and borrows nothing.
+  auto self = read_file("/proc/self/exe");
+  ASSERT_TRUE(self);
+  auto found = borrowed_compute(*self);
+  ASSERT_TRUE(found) << found.error().message;
+  for (size_t length : {0u, 3u, 63u, 64u, 1000u}) EXPECT_FALSE(borrowed_compute(self->substr(0, length)));
+  EXPECT_FALSE(borrowed_compute(std::string(5000, 'x')));
 }
 
 TEST(Places, HoldNoMoreThanTheyHave) {

@@ -7,6 +7,8 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/DimVector.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/core/TensorAccessor.h>
 #include <ATen/core/grad_mode.h>
@@ -24,8 +26,11 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Half.h>
+#include <c10/util/Logging.h>
 #include <c10/util/OptionalArrayRef.h>
+#include <c10/util/SmallVector.h>
 #include <c10/util/accumulate.h>
 #include <c10/util/complex.h>
 #include <c10/util/irange.h>
 #include <c10/util/strides.h>
+#include <torch/version.h>

@@ -1,0 +1,94 @@
+// The smallest whole run, with real models and a real Keck: killed and resumed, and replayed.
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <gtest/gtest.h>
+
+#include "app/kernelzero/run_cli.h"
+#include "base/json.h"
+#include "base/random.h"
+
+namespace kz::app {
+namespace {
+
+class TinyTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(fs::exists("models/nano/model.safetensors"))
+        << "models/nano is missing: `kernelzero sft configs/nano.toml` makes it";
+  }
+  std::string runs(const std::string& name) const { return (dir_.path() / name).string(); }
+  fs::path run_of(const std::string& name) const { return dir_.path() / name / "tiny"; }
+  std::vector<std::string> start(const std::string& name, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> out = {"evolve", "configs/tiny.toml", "--runs", runs(name)};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  }
+
+  // Everything that must repeat: the summary without time and memory, and every rollout with its reward.
+  static std::string numbers(const fs::path& run) {
+    const auto text = read_file(run / "summary.json");
+    if (!text) return "no summary";
+    Json summary = Json::parse(*text);
+    summary.erase("wall_s");
+    summary.erase("peak_rss_mb");
+    std::string out = summary.dump(1);
+    SQLite::Database db((run / "run.db").string());
+    for (const char* sql :
+         {"SELECT step, role, grp, member, source, outcome, right, reward, advantage, logprob_sum FROM rollouts ORDER "
+          "BY id",
+          "SELECT step, name, value FROM metrics WHERE name NOT LIKE 'time/%' ORDER BY step, name",
+          "SELECT evaluation, task, kind, member, source, right FROM evaluation_samples ORDER BY 1, 2, 3, 4"}) {
+      SQLite::Statement q(db, sql);
+      while (q.executeStep()) {
+        for (int i = 0; i < q.getColumnCount(); ++i) out += std::string(q.getColumn(i).getText("NULL")) + "|";
+        out += "\n";
+      }
+    }
+    return out;
+  }
+
+  // Kills `kills` times at random instants within `span` seconds, resumes each time, and lets the last one finish.
+  void kill_and_resume(const std::string& name, const std::vector<std::string>& more, int kills, double span,
+                       uint64_t seed) const {
+    Rng rng(seed);
+    for (int k = 0; k <= kills; ++k) {
+      const bool begun = fs::exists(run_of(name) / "run.db");
+      const auto arguments =
+          begun ? std::vector<std::string>{"evolve", "--resume", run_of(name).string()} : start(name, more);
+      std::optional<double> after;
+      if (k < kills) after = 0.2 + rng.uniform() * span;
+      const Ran ran = run_cli(arguments, after);
+      ASSERT_TRUE(ran.exit_code == 0 || (after && ran.exit_code == 128 + 9)) << ran.exit_code << ran.err;
+    }
+  }
+
+  TempDir dir_ = *TempDir::make(fs::temp_directory_path(), "kevolve-tiny-");
+};
+
+TEST_F(TinyTest, KilledOnceAndReplayed) {
+  // With a bonus the times decide, so that only a replay is equal.
+  const std::vector<std::string> small = {"--set", "evaluation.count=4", "--set", "coder.beta=0.1"};
+  kill_and_resume("first", small, 1, 8, 7);
+  auto again = start("replayed", small);
+  again.insert(again.end(), {"--replay", run_of("first").string()});
+  const Ran ran = run_cli(again);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(numbers(run_of("first")), numbers(run_of("replayed")));
+  SQLite::Database db((run_of("first") / "run.db").string());
+  EXPECT_GT(db.execAndGet("SELECT COUNT(*) FROM verdicts WHERE right").getInt(), 0)
+      << "nothing was right: no test of anything";
+  const Ran report = run_cli({"report", run_of("first").string()});
+  EXPECT_EQ(report.exit_code, 0) << report.err;
+  EXPECT_GT(read_file(run_of("first") / "report.html").value_or("").size(), 10000u);
+}
+
+class TinySlowTest : public TinyTest {};
+
+TEST_F(TinySlowTest, TenKills) {
+  const Ran calm = run_cli(start("calm"));
+  ASSERT_EQ(calm.exit_code, 0) << calm.err;
+  kill_and_resume("killed", {}, 10, 20, 11);
+  EXPECT_EQ(numbers(run_of("calm")), numbers(run_of("killed")));
+}
+
+}  // namespace
+}  // namespace kz::app
