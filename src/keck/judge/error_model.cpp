@@ -30,7 +30,7 @@ Budget budget_of(Dtype dtype, bool elementwise, int64_t sum_length) {
     case Dtype::kFloat64:
       return {0x1p-40, 0x1p-42, 0x1p-53};
     default:
-      return {16 * kFloat32Unit + sums, 64 * kFloat32Unit + cancel, kFloat32Unit};
+      return {128 * kFloat32Unit + sums, 64 * kFloat32Unit + cancel, kFloat32Unit};
   }
 }
 

@@ -255,8 +255,10 @@ Step<void> Session::audit_task() {
       // A unit of a half is as large as what a right kernel may be off by; only what multiplies it is ill-conditioned.
       quarter.factor = unit_of(options.coarsest) > 1e-4 ? 1 : 0.25;
       const Comparison close = compare(first.expected, oracle, near.output, first.inputs.items, quarter);
-      if (!close.equal)
+      // A step in the function may be crossed by a few elements of many.
+      if (!close.equal && (close.reason != "wrong_values" || close.wrong_share > 1e-3)) {
         return degenerate("ill-conditioned: inputs moved by one ulp change the output, " + close.message);
+      }
     }
   }
   result_.task_audit = TaskAudit{true, ""};
