@@ -20,6 +20,9 @@ from typing import Any
 # Before any import of torch: a thread pool would not survive a fork.
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
     os.environ[_name] = "1"
+# Where a driver is, torch's cpp_extension initialises CUDA at import, and CUDA starts a thread. This zygote serves the CPU.
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
 
 CONTROL_FD = 3
 HUGE_PAGE = 2 << 20

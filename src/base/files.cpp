@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -71,7 +72,9 @@ Result<std::string> read_file(const fs::path& path, uint64_t limit) {
 }
 
 Status write_file_atomic(const fs::path& path, std::string_view bytes) {
-  const fs::path temporary = path.string() + ".tmp." + std::to_string(::getpid());
+  static std::atomic<uint64_t> writes{0};  // threads that write the same file at once have a temporary each
+  const fs::path temporary =
+      path.string() + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(writes.fetch_add(1));
   Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) return io_error("write", path, errno);
   Status written = write_all(fd.get(), bytes, path);

@@ -62,6 +62,8 @@ Result<ServeOptions> serve_options(const ServeCommand& command, const Layout& la
   options.service.drain_s = ranged(config, "drain_s", 30.0, 0.0, 3600.0);
   KZ_ASSIGN(options.service.token, token_of(config));
   options.jobs.queue_limit = static_cast<size_t>(ranged<int64_t>(config, "queue.limit", 4096, 1, 10'000'000));
+  options.jobs.queue_bytes =
+      static_cast<uint64_t>(ranged<int64_t>(config, "queue.memory_mb", 1024, 1, 1 << 20) * kMega);
   options.jobs.journal.file = options.state / "journal.db";
   options.jobs.journal.keep_s = 3600 * ranged(config, "journal.keep_hours", 72.0, 0.0, 1e6);
   options.jobs.resume = config.get("journal.resume", true);

@@ -18,6 +18,13 @@ constexpr std::array<std::string_view, 4> kStates = {"queued", "running", "done"
 std::string_view to_string(JobKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 std::string_view to_string(JobState state) { return kStates[static_cast<size_t>(state)]; }
 
+uint64_t size_of(const JobRequest& request) {
+  constexpr uint64_t kFixed = 1024;
+  if (const auto* evaluation = std::get_if<EvaluationRequest>(&request))
+    return evaluation->module.size() + evaluation->candidate.size() + kFixed;
+  return std::get<ModuleRequest>(request).module.size() + kFixed;
+}
+
 Json to_json(const JobRequest& request) {
   return std::visit([](const auto& r) { return to_json(r); }, request);
 }

@@ -22,6 +22,7 @@ using JobRequest = std::variant<EvaluationRequest, ModuleRequest>;  // index = J
 using Answer = std::variant<Verdict, ModuleReport>;                 // index = JobKind
 
 inline JobKind kind_of(const JobRequest& request) { return static_cast<JobKind>(request.index()); }
+uint64_t size_of(const JobRequest& request);  // bytes that it holds, about
 Json to_json(const JobRequest& request);
 Json to_json(const Answer& answer);
 Result<JobRequest> job_request_from_json(JobKind kind, const Json& body);

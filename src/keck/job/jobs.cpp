@@ -69,6 +69,8 @@ void Jobs::enqueue(JobRequest request, std::string key, Job job, const std::stri
   by_job_[job.id] = id;
   if (!key.empty()) by_key_[key] = id;
   Shared work;
+  work.bytes = size_of(request);
+  queued_bytes_ += work.bytes;
   work.request = std::move(request);
   work.key = std::move(key);
   work.jobs.push_back(std::move(job));
@@ -83,6 +85,7 @@ std::optional<Work> Jobs::take() {
   const uint64_t id = *queue_.pop();
   Shared& work = works_.at(id);
   work.running = true;
+  queued_bytes_ -= work.bytes;
   work.started_at = steady_seconds();
   std::vector<std::string> ids;
   for (const auto& job : work.jobs) ids.push_back(job.id);
@@ -149,6 +152,7 @@ std::optional<Jobs::Told> Jobs::detach(const std::string& id) {
       by_key_.erase(key);
   } else {
     queue_.remove(work->first);
+    queued_bytes_ -= work->second.bytes;
     forget(work);
   }
   return told;

@@ -19,9 +19,10 @@ namespace kz::keck {
 
 struct JobsOptions {
   JournalOptions journal;
-  size_t queue_limit = 4096;  // works that wait; more are refused with "full"
-  bool resume = true;         // run what an earlier daemon left unfinished; else it is cancelled
-  int max_attempts = 3;       // daemons that may die while running a job before it is given up as unscored
+  uint64_t queue_bytes = 1ULL << 30;  // of their requests, which are held in memory
+  size_t queue_limit = 4096;          // works that wait; more are refused with "full"
+  bool resume = true;                 // run what an earlier daemon left unfinished; else it is cancelled
+  int max_attempts = 3;               // daemons that may die while running a job before it is given up as unscored
 };
 
 // One execution, in the hands of a worker thread.
@@ -76,6 +77,7 @@ class Jobs {
   struct Shared {  // a work with its jobs
     JobRequest request;
     std::string key;  // empty: not shared with equal jobs, not cached
+    uint64_t bytes = 0;
     std::vector<Job> jobs;
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
     bool running = false;
@@ -88,6 +90,7 @@ class Jobs {
   Jobs(const JobsOptions& options, std::unique_ptr<Journal> journal);
   // All but tell: mutex_ held.
   Result<Intake> plan(const std::vector<Submission>& submissions);
+  Status room_for(const Intake& intake);
   bool shareable(const JobRequest& request) const;
   std::optional<Answer> cached(const std::string& key, JobKind kind);
   void enqueue(JobRequest request, std::string key, Job job, const std::string& client, int priority);
@@ -108,7 +111,7 @@ class Jobs {
   Works works_;
   std::unordered_map<std::string, uint64_t> by_key_, by_job_;
   std::vector<Journal::Finish> unwritten_;
-  uint64_t next_work_ = 1;
+  uint64_t next_work_ = 1, queued_bytes_ = 0;
   bool draining_ = false;
   double pruned_at_ = 0;
   JobsStatistics counts_;

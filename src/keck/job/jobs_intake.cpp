@@ -20,6 +20,7 @@ struct Jobs::Intake {
   std::vector<Journal::Finish> answered;  // from the result cache
   std::vector<Told> told;                 // the same jobs
   size_t works = 0;                       // that the queue must take
+  uint64_t bytes = 0;                     // of their requests
 };
 
 Result<Jobs::Intake> Jobs::plan(const std::vector<Submission>& submissions) {
@@ -49,7 +50,10 @@ Result<Jobs::Intake> Jobs::plan(const std::vector<Submission>& submissions) {
       intake.told.emplace_back(id, s.batch);
       continue;
     }
-    if (key.empty() || (!by_key_.contains(key) && new_keys.insert(key).second)) ++intake.works;
+    if (key.empty() || (!by_key_.contains(key) && new_keys.insert(key).second)) {
+      ++intake.works;
+      intake.bytes += size_of(s.request);
+    }
     intake.queued.push_back({i, std::move(key)});
   }
   return intake;
@@ -62,6 +66,19 @@ std::optional<Answer> Jobs::cached(const std::string& key, JobKind kind) {
   return answer ? std::optional<Answer>(std::move(*answer)) : std::nullopt;
 }
 
+Status Jobs::room_for(const Intake& intake) {
+  const size_t waiting = queue_.size();
+  const bool too_many = waiting + intake.works > options_.queue_limit;
+  const bool too_large = queued_bytes_ + intake.bytes > options_.queue_bytes;
+  if (intake.works == 0 || (!too_many && !too_large)) return {};
+  ++counts_.refused_full;
+  return fail("full", "the queue holds " + std::to_string(waiting) + " of " + std::to_string(options_.queue_limit) +
+                          " jobs and " + std::to_string(queued_bytes_ >> 20) + " of " +
+                          std::to_string(options_.queue_bytes >> 20) + " MiB, " + std::to_string(intake.works) +
+                          " more do not fit: try again later, or raise " +
+                          (too_many ? "queue.limit" : "queue.memory_mb"));
+}
+
 Result<std::vector<std::string>> Jobs::accept(std::vector<Submission> submissions) {
   Intake intake;
   {
@@ -69,12 +86,7 @@ Result<std::vector<std::string>> Jobs::accept(std::vector<Submission> submission
     if (draining_) return fail("draining", "the server is shutting down: try again in a moment");
     if (!begun_) return fail("starting", "the server is starting: try again in a moment");
     KZ_ASSIGN(intake, plan(submissions));
-    if (intake.works > 0 && queue_.size() + intake.works > options_.queue_limit) {
-      ++counts_.refused_full;
-      return fail("full", "the queue holds " + std::to_string(queue_.size()) + " of " +
-                              std::to_string(options_.queue_limit) + " jobs, " + std::to_string(intake.works) +
-                              " more do not fit: try again later, or raise queue.limit");
-    }
+    KZ_TRY(room_for(intake));
     KZ_TRY(journal_->add(intake.rows, intake.answered));
     counts_.accepted += intake.rows.size();
     counts_.cache_hits += intake.answered.size();

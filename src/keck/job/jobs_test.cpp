@@ -190,6 +190,22 @@ TEST_F(JobsTest, AFullQueueRefusesAllOfABatchButKnownAnswersAlwaysFit) {
   EXPECT_EQ(jobs_->statistics().refused_full, 2u);
 }
 
+TEST_F(JobsTest, TheQueueIsBoundedInBytesToo) {
+  options_.queue_bytes = 250'000;
+  open();
+  const auto large = [](int i) { return submission(std::string(100'000, 'x') + std::to_string(i)); };
+  accept(large(1));
+  const std::string second = accept(large(2));
+  const auto refused = jobs_->accept({large(3)});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("queue.memory_mb"), std::string::npos);
+  EXPECT_TRUE(jobs_->cancel(second).value());
+  accept(large(3));
+  EXPECT_FALSE(jobs_->accept({large(4)}));
+  (void)jobs_->take();
+  accept(large(4));
+}
+
 TEST_F(JobsTest, ARowSentTwiceUnderItsKeyIsTakenOnce) {
   const auto first = jobs_->accept({row("1", "batch-01", "a"), row("2", "batch-01", "b")}).value();
   const auto second = jobs_->accept({row("2", "batch-01", "b"), row("3", "batch-01", "c")}).value();
