@@ -132,7 +132,6 @@ class Broker final : public BuildBroker {
                   flags.compile,
                   flags.link,
                   request.implicit_headers,
-                  request.real_headers,
                   kit_.key,
                   options_.headers,
                   flags.native ? processor_ : ""};
@@ -207,7 +206,7 @@ class Broker final : public BuildBroker {
     if (flags.warnings_are_errors && why.empty()) why = "warnings are errors";
     if (!request.implicit_headers && why.empty() && !begins_with_extension(request))
       why = "does not begin with <torch/extension.h>";
-    if ((options_.headers == "full" || request.real_headers) && why.empty()) why = "asked for";
+    if (options_.headers == "full" && why.empty()) why = "asked for";
     if (why.empty()) {
       unit.headers = Headers::kSlim;
       unit.precompiled = precompiled_->slim(flags).value_or(fs::path()).filename().string();

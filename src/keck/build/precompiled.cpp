@@ -118,7 +118,6 @@ Status Precompiled::make(Headers headers, const Flags& flags, const fs::path& fo
   Fd lock(::open((folder.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
   if (lock) ::flock(lock.get(), LOCK_EX);
   if (complete(folder)) return {};
-  remove_leavings();
   KZ_ASSIGN(const TempDir work, TempDir::make(dir_, ".make-"));
   const fs::path header = work.path() / kHeader;
   const bool plugin = fs::exists(kit_.precompile_plugin());
@@ -128,11 +127,10 @@ Status Precompiled::make(Headers headers, const Flags& flags, const fs::path& fo
   const Stopwatch watch;
   if (headers == Headers::kFull)
     log::info("real torch headers: precompiling them in the background (once a class of flags, about 80 CPU-seconds)");
-  // Driver and compiler die with us, however we end (-wrapper: g++ starts its parts through it). A full one is
-  // background work: it takes what nobody else wants.
-  std::vector<std::string> command = {"/usr/bin/setpriv", "--pdeathsig", "KILL"};
-  if (headers == Headers::kFull) command.insert(command.end(), {"/usr/bin/nice", "-n", "19"});
-  command.insert(command.end(), {compiler_, "-wrapper", "/usr/bin/setpriv,--pdeathsig,KILL"});
+  // A full one is background work: it takes what nobody else wants.
+  std::vector<std::string> command;
+  if (headers == Headers::kFull) command = {"/usr/bin/nice", "-n", "19"};
+  command.push_back(compiler_);
   for (const std::string& flag : unit_flags(headers, Places::on_host(kit_, dir_))) command.push_back(flag);
   for (const std::string& flag : class_flags(flags, kit_)) command.push_back(flag);
   const std::string output = header.string() + ".gch";
@@ -155,15 +153,6 @@ Status Precompiled::make(Headers headers, const Flags& flags, const fs::path& fo
   if (error) return fail("io", folder.string() + ": " + error.message());
   log::debug("precompiled " + folder.filename().string() + " in " + std::to_string(watch.seconds()) + " s");
   return {};
-}
-
-// Of makers that were killed: theirs are older than any that still runs.
-void Precompiled::remove_leavings() const {
-  std::error_code error;
-  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(2);
-  for (const auto& folder : fs::directory_iterator(dir_, error))
-    if (folder.path().filename().string().rfind(".make-", 0) == 0 && folder.last_write_time(error) < old)
-      fs::remove_all(folder.path(), error);
 }
 
 Status Precompiled::run(const std::vector<std::string>& command, const fs::path& log) {

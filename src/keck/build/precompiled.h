@@ -44,7 +44,6 @@ class Precompiled {
 
   Result<fs::path> get(Headers headers, const Flags& flags, bool wait);
   bool make_room(Headers headers);
-  void remove_leavings() const;
   Status make(Headers headers, const Flags& flags, const fs::path& folder);
   // Runs a compiler of ours to its end; killed when this goes. Its words go to `log`.
   Status run(const std::vector<std::string>& command, const fs::path& log);
