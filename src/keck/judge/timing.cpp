@@ -21,10 +21,11 @@ namespace {
 constexpr double kSmallBudget = 0.05;   // seconds of calls for modules that are quick
 constexpr double kCheapDraw = 600e-6;   // one get_inputs, seconds
 constexpr double kWorthWarming = 2e-3;  // a longer call finds its caches cold anyway
+constexpr int kAdaptingCalls = 12;
 constexpr int kMostBlocks = 6, kFewestBlocks = 3;
 constexpr double kDelayShare = 0.01, kDelayFixed = 25e-6;  // run-queue delay that a reading may hold
 constexpr double kIdleWork = 20e-6;                        // of the other side during a call
-constexpr double kLeastFloor = 1e-6, kChildrenDiffer = 0.01;
+constexpr double kLeastFloor = 1e-6, kChildrenDiffer = 0.02;
 
 struct Side {
   Peer& peer;
@@ -54,6 +55,13 @@ class Clock {
     candidate_.forget();
     nulls_.clear();
     pairs_.clear();
+    // Python adapts its bytecode to a function within some ten calls; the reference has had many before this candidate
+    // came.
+    for (int i = 0; i < kAdaptingCalls && warm_ < kWorthWarming; ++i) {
+      for (Side* side : {&reference_, &candidate_}) {
+        if (const Status warmed = warm_up(*side); !warmed) return blame(*side, warmed.error());
+      }
+    }
     // Counts depend on the reference alone: a candidate that dawdles here gets no fewer.
     const double round = 2 * warm_;
     const int pairs = round * 4 * kFewestBlocks > setup_.budget_s ? 2 : 4;
@@ -189,7 +197,7 @@ class Clock {
     out.candidate_ms = net_ms(candidate_.kept);
     out.eager_ms = net_ms(reference_.kept);
     Resolution resolution;
-    // Two children of one module differ by about a hundredth.
+    // Two children of one module differ by about two hundredths (fresh pages, a younger interpreter).
     resolution.floor_s = std::max(kLeastFloor, kChildrenDiffer * out.eager_ms.median * 1e-3);
     // Twice the standard error of a median, from the median deviation.
     resolution.common_s =
