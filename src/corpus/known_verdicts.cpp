@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "corpus/chain.h"
 #include "corpus/make_corpus.h"
 #include "corpus/mutations.h"
+#include "corpus/reference.h"
 #include "corpus/row.h"
 
 namespace kz::corpus {
@@ -56,11 +57,43 @@ Status replace_all(std::string& text, const Replacements& replacements, const Op
   return {};
 }
 
+// Whether another value of the last operator's {A} or {B} shows in the outputs.
+bool shows(Rng& rng, const Chain& chain, bool second, const std::string& scalar) {
+  constexpr int kRows = 4;
+  constexpr double kChange = 0.01, kShare = 0.02;
+  const ChainInputs inputs = draw_inputs(rng, chain, kRows);
+  Chain other = chain;
+  (second ? other.operators.back().b : other.operators.back().a) = scalar;
+  const std::vector<double> y = evaluate(chain, inputs), z = evaluate(other, inputs);
+  const double change = kChange * magnitude(y);
+  size_t changed = 0;
+  for (size_t i = 0; i < y.size(); ++i) changed += std::fabs(y[i] - z[i]) > change;
+  return static_cast<double>(changed) > kShare * static_cast<double>(y.size());
+}
+
+// A chain to be mutated, and the value of {X}.
+struct Wrong {
+  Chain chain;
+  std::string scalar;
+};
+
+Result<Wrong> draw_wrong(Rng& rng, const Mutation& mutation, size_t before) {
+  const auto& [from, to] = mutation.candidate.front();
+  const bool scalar = to.find("{X}") != std::string::npos, second = from.find("{B}") != std::string::npos;
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    KZ_ASSIGN(Chain chain, draw_ending(rng, mutation.family, before, mutation.ragged));
+    const std::string other = rng.pick(scalar_texts());
+    const Operator& op = chain.operators.back();
+    if (!scalar || (other != op.a && other != op.b && shows(rng, chain, second, other)))
+      return Wrong{std::move(chain), other};
+  }
+  return fail("corpus", "no wrong scalar of " + mutation.family + " shows");
+}
+
 Result<KnownVerdict> mutate(Rng& rng, const Mutation& mutation, const std::string& backend, size_t before) {
-  KZ_ASSIGN(const Chain chain, draw_ending(rng, mutation.family, before, mutation.ragged));
+  KZ_ASSIGN(const Wrong wrong, draw_wrong(rng, mutation, before));
+  const Chain& chain = wrong.chain;
   const Operator& op = chain.operators.back();
-  std::string scalar = op.a;
-  while (scalar == op.a || scalar == op.b) scalar = rng.pick(scalar_texts());
   KnownVerdict row{.backend = backend, .mutation = mutation.name};
   row.outcome = mutation.outcome;
   row.stage = mutation.stage;
@@ -68,8 +101,8 @@ Result<KnownVerdict> mutate(Rng& rng, const Mutation& mutation, const std::strin
   row.module = module_text(chain);
   row.candidate = backend == "cpp" ? cpp_text(chain) : triton_text(chain);
   const std::string place = backend + " mutation " + mutation.name + " of " + mutation.family;
-  KZ_TRY(replace_all(row.module, mutation.module, op, scalar, place));
-  KZ_TRY(replace_all(row.candidate, mutation.candidate, op, scalar, place));
+  KZ_TRY(replace_all(row.module, mutation.module, op, wrong.scalar, place));
+  KZ_TRY(replace_all(row.candidate, mutation.candidate, op, wrong.scalar, place));
   name(row);
   return row;
 }

@@ -12,11 +12,12 @@ namespace {
 constexpr int kRows = 4;
 constexpr int kEnough = 96;  // elements of a row
 constexpr size_t kSlice = 32;
+constexpr double kUnit = 0x1p-24;
 constexpr double kOutlier = 128;  // times the largest input, as Keck plants them
 constexpr double kFloat32Max = 3.4e38;
 // What float32's rounding errors, put on the input and after every operator, may do to an output: of the element and of
 // its row. A quarter of what Keck's strict check allows a kernel.
-constexpr double kMaxRelative = 4e-6, kMaxFloor = 1e-6, kMaxFloorOfSums = 4e-6;
+constexpr double kMaxFloor = 1e-6, kMaxFloorOfSums = 4e-6;
 constexpr double kMinMagnitude = 2e-3, kMaxMagnitude = 1e3, kMaxValue = 1e4;
 constexpr double kMinSpread = 0.008;                     // standard deviation of the output over its magnitude
 constexpr double kIdleChange = 0.01, kIdleShare = 0.02;  // an operator changes at least 2% of the outputs by 1%
@@ -38,6 +39,12 @@ bool along_rows(const Operator& op) {
 
 bool has_sums(const Chain& chain) { return std::any_of(chain.operators.begin(), chain.operators.end(), along_rows); }
 
+double largest_input(const Chain& chain) {
+  int cells = chain.rows * chain.width;
+  if (const Operator* weight = chain.weight()) cells = std::max(cells, weight->width_in * weight->width_out);
+  return cells;
+}
+
 // Elements of an elementwise chain say nothing about each other: a part of the row is enough.
 Chain narrowed(Chain chain) {
   if (has_sums(chain)) return chain;
@@ -56,12 +63,13 @@ bool is_stable(const Chain& chain, const ChainInputs& inputs, const std::vector<
   const std::vector<double> noisy = evaluate(chain, inputs, kNone, noise);
   if (noisy.size() != y.size()) return false;
   const size_t width = static_cast<size_t>(chain.width_out()), slice = width >= kSlice ? width : y.size();
-  const double floor = has_sums(chain) ? kMaxFloorOfSums : kMaxFloor;
+  const double relative = (4 + 0.5 * std::sqrt(largest_input(chain))) * kUnit,
+               floor = has_sums(chain) ? kMaxFloorOfSums : kMaxFloor;
   for (size_t begin = 0; begin < y.size(); begin += slice) {
     const auto first = y.begin() + static_cast<std::ptrdiff_t>(begin);
     const double own = magnitude({first, first + static_cast<std::ptrdiff_t>(slice)});
     for (size_t i = begin; i < begin + slice; ++i)
-      if (!(std::fabs(noisy[i] - y[i]) <= kMaxRelative * std::fabs(y[i]) + floor * own)) return false;
+      if (!(std::fabs(noisy[i] - y[i]) <= relative * std::fabs(y[i]) + floor * own)) return false;
   }
   return true;
 }
