@@ -33,10 +33,14 @@ std::string tail_of(const fs::path& log) {
 
 // The interpreter with our control socket as descriptor 3, no environment of ours and its words in `log`.
 Result<pid_t> spawn(const ZygoteOptions& options, int control) {
-  std::vector<std::string> env = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp",
-                                  "PYTHONPATH=" + options.layout.worker.string(), "PYTHONUNBUFFERED=1",
-                                  // a daemon's checkout may be read-only, and bytecode is made once by set-up
-                                  "PYTHONNOUSERSITE=1", "CUDA_MODULE_LOADING=LAZY"};
+  std::vector<std::string> env = {"PATH=/usr/local/bin:/usr/bin:/bin",
+                                  "HOME=/tmp",
+                                  "LANG=C.UTF-8",
+                                  "TMPDIR=/tmp",
+                                  "PYTHONPATH=" + options.layout.worker.string(),
+                                  "PYTHONUNBUFFERED=1",
+                                  "PYTHONNOUSERSITE=1",
+                                  "CUDA_MODULE_LOADING=LAZY"};
   std::vector<std::string> argv = {options.layout.python.string(), "-P", "-m", "keck_worker.zygote"};
   const auto pointers = [](std::vector<std::string>& strings) {
     std::vector<char*> out;
@@ -95,8 +99,8 @@ Result<std::unique_ptr<Zygote>> Zygote::start(const ZygoteOptions& options) {
   const double deadline = steady_seconds() + options.start_s;
   const auto explain = [&](const Error& error) {
     const std::string words = tail_of(options.log);
-    return fail("host", "the zygote did not start (" + (words.empty() ? error.message : words) + "); its log is " +
-                            options.log.string());
+    return fail("host", "the zygote did not start: " + error.message + "; its log " + options.log.string() +
+                            (words.empty() ? " is empty" : " ends with: " + words));
   };
   if (auto sent = send_frame(zygote->control_.get(), header(WorkerFrame::kInit), dump_json(init), {}, deadline); !sent)
     return explain(sent.error());

@@ -38,7 +38,7 @@ struct ZygoteOptions {
   fs::path log;                    // its standard error; the end is quoted when it can't start
   Json catalogue = Json::array();  // entries of data/apis/catalogue.json, for the module gate
   bool interpret = true;           // Triton's interpreter: for hosts without a GPU
-  double start_s = 180;
+  double start_s = 300;            // some 5 s on a quiet machine
 };
 
 struct Forked {
