@@ -50,6 +50,8 @@ struct Family {
   std::vector<Spelling> spellings;
   std::vector<Lowering> cpp, triton;  // the first is the main style; a second one differs in speed
   Reference reference = nullptr;
+  // Of its lowerings, beside that of one rounding: what they lose where a sum cancels, as exp(v) - 1 near zero.
+  double absolute_error = 0;
   bool positive_input = false;   // takes only values >= 0
   bool positive_output = false;  // gives only values >= 0
 };

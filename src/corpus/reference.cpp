@@ -41,18 +41,15 @@ double magnitude(const std::vector<double>& values) {
 
 std::vector<double> evaluate(const Chain& chain, const ChainInputs& inputs, size_t skip, Noise noise) {
   std::vector<double> out;
-  auto disturb = [&](std::vector<double>& row, bool sums) {
-    if (!noise.rng) return;
-    // What comes of a sum carries the errors of its largest terms, also where it is near zero itself.
-    const double floor = sums ? kSumNoise * magnitude(row) : 0;
+  auto disturb = [&](std::vector<double>& row, double absolute) {
     for (double& v : row) {
       const double sign = (*noise.rng)() & 1 ? 1 : -1;
-      v += sign * (kNoise * std::fabs(v) + floor);
+      v += sign * (kNoise * std::fabs(v) + absolute);
     }
   };
   for (size_t r = 0; r < inputs.x.size(); ++r) {
     std::vector<double> row = inputs.x[r];
-    if (noise.on_input) disturb(row, false);
+    if (noise.on_input) disturb(row, 0);
     for (size_t k = 0; k < chain.operators.size(); ++k) {
       if (k == skip) continue;
       const Operator& op = chain.operators[k];
@@ -61,8 +58,11 @@ std::vector<double> evaluate(const Chain& chain, const ChainInputs& inputs, size
       const auto& other = inputs.others[k];
       if (!other.empty()) arguments.other = other[other.size() == 1 ? 0 : r].data();
       op.family->reference(row, arguments);
-      disturb(row,
-              op.family->kind == Kind::kRow || op.family->kind == Kind::kReduce || op.family->kind == Kind::kWeight);
+      if (!noise.on_operators) continue;
+      const Kind kind = op.family->kind;
+      const bool sums = kind == Kind::kRow || kind == Kind::kReduce || kind == Kind::kWeight;
+      // What comes of a sum carries the errors of its largest terms, also where it is near zero itself.
+      disturb(row, op.family->absolute_error + (sums ? kSumNoise * magnitude(row) : 0));
     }
     out.insert(out.end(), row.begin(), row.end());
   }

@@ -20,10 +20,10 @@ ChainInputs draw_inputs(Rng& rng, const Chain& chain, int rows);
 
 constexpr size_t kNone = static_cast<size_t>(-1);
 
-// Rounding errors of float32, put on every operator's result, and on the input if it is not taken as exact.
+// Rounding errors of float32, put on the inputs x or on every operator's result.
 struct Noise {
   Rng* rng = nullptr;
-  bool on_input = true;
+  bool on_input = false, on_operators = false;
 };
 
 // The output of all rows, one after the other; without operator `skip`; disturbed when `noise` has a generator. Empty

@@ -15,9 +15,9 @@ constexpr size_t kSlice = 32;
 constexpr double kUnit = 0x1p-24;
 constexpr double kOutlier = 128;  // times the largest input, as Keck plants them
 constexpr double kFloat32Max = 3.4e38;
-// What float32's rounding errors, put on the input and after every operator, may do to an output: of the element and of
-// its row. A quarter of what Keck's strict check allows a kernel.
-constexpr double kMaxFloor = 1e-6, kMaxFloorOfSums = 4e-6;
+// Of the tolerance of Keck's strict check: what an input's last place may change in the output (Keck allows a quarter),
+// and what the roundings of a kernel may add up to.
+constexpr double kInputShare = 0.2, kKernelShare = 0.6;
 constexpr double kMinMagnitude = 2e-3, kMaxMagnitude = 1e3, kMaxValue = 1e4;
 constexpr double kMinSpread = 0.008;                     // standard deviation of the output over its magnitude
 constexpr double kIdleChange = 0.01, kIdleShare = 0.02;  // an operator changes at least 2% of the outputs by 1%
@@ -57,14 +57,13 @@ bool all_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::fabs(v) < kFloat32Max; });
 }
 
-// Whether rounding errors stay small; y is the output for these inputs. Keck holds each row to its own size, when there
-// is enough of it.
-bool is_stable(const Chain& chain, const ChainInputs& inputs, const std::vector<double>& y, Noise noise) {
+// Whether the noise stays within a share of the tolerance; y is the output for these inputs. Keck holds each row to its
+// own size, when there is enough of it.
+bool is_stable(const Chain& chain, const ChainInputs& inputs, const std::vector<double>& y, Noise noise, double share) {
   const std::vector<double> noisy = evaluate(chain, inputs, kNone, noise);
   if (noisy.size() != y.size()) return false;
   const size_t width = static_cast<size_t>(chain.width_out()), slice = width >= kSlice ? width : y.size();
-  const double relative = (4 + 0.5 * std::sqrt(largest_input(chain))) * kUnit,
-               floor = has_sums(chain) ? kMaxFloorOfSums : kMaxFloor;
+  const double relative = share * (16 + 2 * std::sqrt(largest_input(chain))) * kUnit, floor = share * 64 * kUnit;
   for (size_t begin = 0; begin < y.size(); begin += slice) {
     const auto first = y.begin() + static_cast<std::ptrdiff_t>(begin);
     const double own = magnitude({first, first + static_cast<std::ptrdiff_t>(slice)});
@@ -101,7 +100,9 @@ bool is_sound(Rng& rng, const Chain& whole) {
   const double scale = magnitude(y);
   if (scale < kMinMagnitude || scale > kMaxMagnitude || spread(y) < kMinSpread * scale) return false;
 
-  if (!is_stable(chain, inputs, y, {&rng, /*on_input=*/true})) return false;
+  const Noise input{.rng = &rng, .on_input = true}, kernel{.rng = &rng, .on_operators = true};
+  if (!is_stable(chain, inputs, y, input, kInputShare) || !is_stable(chain, inputs, y, kernel, kKernelShare))
+    return false;
   for (size_t k = 0; k < chain.operators.size(); ++k) {
     if (!keeps_width(chain.operators[k].family->kind)) continue;
     const std::vector<double> without = evaluate(chain, inputs, k);
@@ -114,7 +115,7 @@ bool is_sound(Rng& rng, const Chain& whole) {
   // So it must be where a few inputs are far from the others, unless the module itself overflows there.
   plant_outliers(rng, inputs);
   const std::vector<double> far = evaluate(chain, inputs);
-  return !all_finite(far) || is_stable(chain, inputs, far, {&rng, /*on_input=*/false});
+  return !all_finite(far) || is_stable(chain, inputs, far, kernel, kKernelShare);
 }
 
 }  // namespace kz::corpus
