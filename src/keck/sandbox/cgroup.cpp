@@ -51,6 +51,7 @@ Result<Cgroup> Cgroup::make(const CgroupBase& base, const std::string& name) {
 Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(parts_, other.parts_);
+  memory_limit_ = other.memory_limit_;
   cpu_start_ = other.cpu_start_;
   oom_start_ = other.oom_start_;
   return *this;
@@ -100,6 +101,7 @@ Status Cgroup::begin(uint64_t memory_bytes, int processes, double cpus) {
   for (auto& p : parts_) {
     p.joined = p.v2 || p.memory || p.pids || (p.cpu && cpus > 0) || (p.freezer && v2_part() == nullptr);
   }
+  memory_limit_ = memory_bytes;
   cpu_start_ = raw_cpu();
   oom_start_ = raw_oom();
   return {};
@@ -186,6 +188,8 @@ uint64_t Cgroup::memory_peak() const {
   const Part* p = part(&Part::memory);
   return p == nullptr ? 0 : number_in(p->dir / (p->v2 ? "memory.peak" : "memory.max_usage_in_bytes"));
 }
+
+bool Cgroup::near_limit() const { return memory_limit_ > 0 && memory_peak() >= memory_limit_ / 10 * 9; }
 
 uint64_t Cgroup::oom_kills() const { return raw_oom() - oom_start_; }
 

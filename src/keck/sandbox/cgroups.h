@@ -69,6 +69,7 @@ class Cgroup {
   double cpu_seconds() const;    // since begin; negative where unknown
   uint64_t memory_peak() const;  // since begin; 0 where unknown
   uint64_t oom_kills() const;    // since begin
+  bool near_limit() const;       // the memory limit was reached, so a kill was by it and not by a host in need
 
  private:
   struct Part {
@@ -82,6 +83,7 @@ class Cgroup {
 
   const CgroupBase* base_ = nullptr;
   std::vector<Part> parts_;
+  uint64_t memory_limit_ = 0;
   double cpu_start_ = 0;
   uint64_t oom_start_ = 0;
 };

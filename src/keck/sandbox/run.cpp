@@ -223,7 +223,9 @@ Result<RunResult> Run::wait() {
   if (group.usable()) {
     if (const double seconds = group.cpu_seconds(); seconds > 0)
       result_.cpu_seconds = std::max(seconds, result_.cpu_seconds);
-    result_.oom = group.oom_kills() > 0;
+    result_.oom = slot_.oom_kills() > 0;
+    if (slot_.killed_by_host())
+      return fail("host", "out of memory: the host killed a confined program; free some memory");
   }
   const double limit = spec_.limits.cpu_seconds;
   if (limit > 0 && (result_.signal == SIGXCPU || result_.cpu_seconds > limit)) result_.timed_out = true;

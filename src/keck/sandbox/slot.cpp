@@ -190,7 +190,16 @@ double Slot::cpu_seconds() const {
 }
 
 uint64_t Slot::memory_peak() const { return state_->place->cgroup.memory_peak(); }
-uint64_t Slot::oom_kills() const { return state_->place->cgroup.usable() ? state_->place->cgroup.oom_kills() : 0; }
+
+uint64_t Slot::oom_kills() const {
+  const Cgroup& group = state_->place->cgroup;
+  return group.usable() && group.near_limit() ? group.oom_kills() : 0;
+}
+
+bool Slot::killed_by_host() const {
+  const Cgroup& group = state_->place->cgroup;
+  return group.usable() && group.oom_kills() > 0 && !group.near_limit();
+}
 
 bool Slot::empty() const {
   if (state_->place->cgroup.usable()) return state_->place->cgroup.empty();

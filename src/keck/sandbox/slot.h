@@ -67,7 +67,8 @@ class Slot {
 
   double cpu_seconds() const;    // user + system of everything that ran in it since acquire
   uint64_t memory_peak() const;  // bytes; 0 where unknown
-  uint64_t oom_kills() const;    // since acquire
+  uint64_t oom_kills() const;    // by its own memory limit, since acquire
+  bool killed_by_host() const;   // something in it was killed for memory that others hold: nobody's fault in here
   bool empty() const;            // no process left but keck-init
 
   struct State;  // insides, slot_state.h
