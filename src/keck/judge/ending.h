@@ -30,6 +30,7 @@ tl::unexpected<Ending> blame_candidate(const Peer& peer, const Error& error, Sta
 
 // KZ_BLAME(auto x, expr, blame_…(peer, KZ_ERROR, …)): declares x from a Result, or returns the ending made of its
 // error.
+// A declaration cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
 #define KZ_BLAME(decl, expr, ending)                                             \
   auto KZ_CONCAT(kz_b_, __LINE__) = (expr);                                      \
   if (!KZ_CONCAT(kz_b_, __LINE__)) {                                             \
@@ -37,3 +38,4 @@ tl::unexpected<Ending> blame_candidate(const Peer& peer, const Error& error, Sta
     return ending;                                                               \
   }                                                                              \
   decl = std::move(*KZ_CONCAT(kz_b_, __LINE__))
+// NOLINTEND(bugprone-macro-parentheses)

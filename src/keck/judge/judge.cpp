@@ -40,6 +40,7 @@ Result<pid_t> spawn(const fs::path& program, int control, int cpu) {
   char* argv[] = {name.data(), core.data(), nullptr};
   std::vector<std::string> environment = small_environment();
   std::vector<char*> envp;
+  envp.reserve(environment.size() + 1);
   for (std::string& entry : environment) envp.push_back(entry.data());
   envp.push_back(nullptr);
   pid_t pid = -1;

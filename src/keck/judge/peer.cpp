@@ -118,7 +118,7 @@ Status Peer::read(uint64_t address, char* to, size_t size) const {
   while (size > 0) {
     const size_t step = std::min(size, kStep);
     iovec local{to, step};
-    iovec remote{reinterpret_cast<void*>(address), step};
+    iovec remote{reinterpret_cast<void*>(address), step};  // NOLINT(performance-no-int-to-ptr): another process's
     const ssize_t n = ::process_vm_readv(pid_, &local, 1, &remote, 1, 0);
     if (n <= 0) {
       if (n == 0 || errno == EFAULT) return fail("protocol", "a tensor at an address that cannot be read");

@@ -76,6 +76,7 @@ SpeedupEstimate estimate_speedup(const std::vector<PairReading>& pairs, const Re
   const auto bounded = [](double log) { return std::clamp(log, -20.0, 20.0); };  // a factor of 5e8 is enough to say
   const auto interval_at = [&](double shift) {
     std::vector<double> logs;
+    logs.reserve(pairs.size());
     for (const PairReading& p : pairs) {
       logs.push_back(bounded(std::log(held(p.reference - shift)) - std::log(held(p.candidate - shift))));
     }

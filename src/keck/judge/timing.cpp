@@ -187,10 +187,12 @@ class Clock {
     out.first_call_ms = setup_.first_call_ms;
     const double constant = median(nulls_);
     std::vector<double> off;
+    off.reserve(nulls_.size());
     for (double n : nulls_) off.push_back(std::fabs(n - constant));
     for (PairReading& p : pairs_) p = {p.reference - constant, p.candidate - constant};
     const auto net_ms = [&](const std::vector<double>& readings) {
       std::vector<double> net;
+      net.reserve(readings.size());
       for (double r : readings) net.push_back(std::max(r - constant, 0.0) * 1e3);
       return spread(net);
     };
