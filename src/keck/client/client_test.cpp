@@ -251,6 +251,22 @@ TEST_F(ClientTest, AServerThatStaysAwayEndsInUnscoredResultsThatSayWhy) {
   EXPECT_THAT(result->second.message, HasSubstr("http://127.0.0.1"));
 }
 
+// The first row runs before the reply to its post is back: going away in that moment must cancel too.
+TEST_F(ClientTest, GoingAwayDuringAPostCancelsWhatWasPosted) {
+  start();
+  const Stopwatch watch;
+  for (size_t round = 0; round < 30; ++round) {
+    const int before = server_->evaluator->evaluations;
+    Evaluations evaluations(client(), 4);
+    for (size_t i = 0; i < 6; ++i) evaluations.submit(i, request("sleep 60 pass " + std::to_string(6 * round + i)));
+    while (server_->evaluator->evaluations == before && watch.seconds() < 30) {
+    }
+  }
+  while (server_->evaluator->running > 0 && watch.seconds() < 30) std::this_thread::yield();
+  EXPECT_EQ(server_->evaluator->running, 0);
+  EXPECT_EQ(server_->service().jobs().statistics().queued, 0u);
+}
+
 TEST_F(ClientTest, GoingAwayCancelsWhatIsLeft) {
   start();
   const Stopwatch watch;

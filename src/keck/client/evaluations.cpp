@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "base/random.h"
@@ -61,19 +62,21 @@ class AsyncJobs<Request, Answer>::Impl {
   }
 
   ~Impl() {
-    std::string batch;
-    bool something_runs = false;
     {
       const std::lock_guard guard(mutex_);
       *stop_ = true;
       pending_.clear();
-      something_runs = sent_ > 0;
-      batch = batch_;
     }
     changed_.notify_all();
     sender_.join();
+    // Only now is it known what was posted: rows may run before the reply to their post is here.
+    std::set<std::string> batches;
+    {
+      const std::lock_guard guard(mutex_);
+      if (!in_flight_.empty() || post_unsure_) batches = posted_;
+    }
     // Ends the poller's long-poll too: cancelled rows count as finished.
-    if (something_runs) (void)client_.cancel_batch(batch);
+    for (const auto& batch : batches) (void)client_.cancel_batch(batch);
     poller_.join();
   }
 
@@ -155,6 +158,7 @@ class AsyncJobs<Request, Answer>::Impl {
       const Rows rows = next_rows();
       const std::string batch = batch_;
       const uint64_t generation = generation_;
+      posted_.insert(batch);
       guard.unlock();
       send(batch, generation, rows);
       guard.lock();
@@ -172,6 +176,7 @@ class AsyncJobs<Request, Answer>::Impl {
     for (const auto& row : rows) {
       if (!ids) {
         const bool refused = ids.error().code == "request";
+        post_unsure_ = post_unsure_ || !refused;
         deliver(row.key, unscored<Answer>(refused ? "refused" : "server_unreachable", ids.error().message));
       } else if (generation != generation_) {
         send_again(row.key);  // the batch was lost meanwhile
@@ -237,7 +242,9 @@ class AsyncJobs<Request, Answer>::Impl {
   std::deque<std::pair<size_t, Answer>> results_;
   std::string batch_ = new_batch_name();
   uint64_t cursor_ = 0, serial_ = 0, generation_ = 0;
-  size_t sent_ = 0;  // of in_flight_
+  size_t sent_ = 0;               // of in_flight_
+  std::set<std::string> posted_;  // names of batches that the server may hold; more than one after a loss
+  bool post_unsure_ = false;      // a post without a reply: the server may have its rows all the same
   std::thread sender_, poller_;
 };
 
