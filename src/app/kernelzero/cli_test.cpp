@@ -71,6 +71,25 @@ TEST_F(CliTest, RunFolders) {
   expect_refused({"evolve", "configs/tiny.toml", "--runs", runs_, "--set", "name=old"}, {"--resume"});
 }
 
+TEST_F(CliTest, AColdStartInTwoStages) {
+  const std::string out = (dir_.path() / "model").string();
+  std::vector<std::string> command = {"sft", "configs/nano.toml", "--json"};
+  for (const std::string& set : {"out=" + out, std::string("model.hidden=64"), std::string("model.layers=1"),
+                                 std::string("data.held_out_rows=4"), std::string("train.max_steps=2"),
+                                 std::string("train.eval_every=1"), std::string("train.batch_tokens=2048"),
+                                 std::string("second.batch_tokens=2048"), std::string("second.max_rows=256")})
+    command.insert(command.end(), {"--set", set});
+  const Ran ran = run_cli(command);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const Json report = Json::parse(ran.out);
+  EXPECT_EQ(report.at("stopped"), "steps");
+  EXPECT_EQ(report.at("second").at("stopped"), "rows");
+  // The second stage went on from the first.
+  EXPECT_LT(report.at("second").at("held_out").get<double>(), report.at("held_out").get<double>());
+  EXPECT_EQ(run_cli({"model", "info", out}).exit_code, 0);
+  expect_refused({"sft", "configs/nano.toml", "--set", "second.lengths=3"}, {"second.lengths"});
+}
+
 TEST_F(CliTest, ApisAsData) {
   const Ran list = run_cli({"apis", "list", "--json"});
   EXPECT_EQ(list.exit_code, 0) << list.err;

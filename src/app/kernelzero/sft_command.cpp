@@ -27,9 +27,27 @@ struct SftConfig {
   int held_out_rows = 400;
   train::OptimizerOptions optimizer;
   train::SftOptions sft;
+  std::string stream = "sft/row";
 };
 
 std::vector<int> ints(const std::vector<double>& values) { return {values.begin(), values.end()}; }
+
+// What a second stage takes from [second], everything else from the first: the start of the loop has seen much of short
+// chains and a little of long ones. Off without second.max_rows.
+Result<SftConfig> read_second(Config& c, SftConfig o) {
+  o.sft.max_rows = c.get("second.max_rows", 0);
+  o.chain.lengths = c.get("second.lengths", o.chain.lengths);
+  o.optimizer.lr = c.get("second.lr", o.optimizer.lr);
+  o.optimizer.warmup_steps = c.get("second.warmup_steps", o.optimizer.warmup_steps);
+  o.sft.batch_tokens = c.get("second.batch_tokens", o.sft.batch_tokens);
+  o.sft.max_steps = 0;  // the first stage's
+  o.start = o.out;
+  o.stream = "sft/second";
+  if (o.sft.max_rows > 0 && !o.files.empty())
+    c.reject("second.max_rows", "a second stage draws fresh rows: no data.files");
+  KZ_TRY(c.finish());
+  return o;
+}
 
 Result<SftConfig> read(Config& c) {
   SftConfig o;
@@ -67,7 +85,6 @@ Result<SftConfig> read(Config& c) {
   o.sft.min_lr_ratio = c.get("train.min_lr_ratio", o.sft.min_lr_ratio);
   if (o.proposer_share < 0 || o.proposer_share > 1) c.reject("data.proposer_share", "must be from 0 to 1");
   if (o.backends.empty()) c.reject("data.backends", "name at least one");
-  KZ_TRY(c.finish());
   return o;
 }
 
@@ -144,10 +161,10 @@ Result<Data> from_corpus(const SftConfig& o, std::shared_ptr<Rows> rows) {
     data.held_out.push_back(std::move(row));
   }
   auto index = std::make_shared<uint64_t>(0);
-  data.next = [rows, index, chain = o.chain] {
+  data.next = [rows, index, chain = o.chain, stream = o.stream] {
     std::vector<train::TrainRow> out;
     while (out.size() < 256) {
-      auto row = rows->fresh("sft/row", (*index)++, chain);
+      auto row = rows->fresh(stream.c_str(), (*index)++, chain);
       if (!row) {
         log::error(row.error().message);
         return std::vector<train::TrainRow>{};
@@ -191,13 +208,10 @@ Result<Data> from_files(const SftConfig& o, const Rows& rows) {
   return data;
 }
 
-Result<Json> run(const SftCommand& command) {
-  KZ_ASSIGN(const Layout layout, find_layout());
-  KZ_ASSIGN(auto config, Config::load(find_path(command.config, layout), command.overrides));
-  KZ_ASSIGN(const SftConfig o, read(config));
+// Trains from start_folder(o) and leaves the model in o.out.
+Result<Json> run_stage(const SftConfig& o, const Layout& layout, bool quiet) {
   KZ_ASSIGN(const fs::path start, start_folder(o, layout));
   KZ_ASSIGN(const auto format, evolve::prompt_format(o.format, start));
-  lm::set_threads(o.threads);
   train::TrainerOptions t;
   t.model = start;
   t.device = o.device;
@@ -209,7 +223,7 @@ Result<Json> run(const SftCommand& command) {
   auto data = o.files.empty() ? from_corpus(o, rows) : from_files(o, *rows);
   if (!data) return tl::unexpected(data.error());
   train::SftOptions options = o.sft;
-  options.quiet = command.json;
+  options.quiet = quiet;
   Json points = Json::array();
   KZ_ASSIGN(const auto report,
             train::run_sft(*trainer, data->next, data->held_out, options, [&](const train::SftPoint& p) {
@@ -223,18 +237,30 @@ Result<Json> run(const SftCommand& command) {
               return true;
             }));
   KZ_TRY(trainer->export_model(o.out));
-  const Json out{{"out", o.out},
-                 {"parameters", trainer->config().parameters()},
-                 {"steps", report.steps},
-                 {"rows", report.rows},
-                 {"tokens", report.tokens},
-                 {"seconds", report.seconds},
-                 {"tokens_per_second", report.tokens_per_second},
-                 {"held_out", json_number(report.held_out)},
-                 {"stopped", report.stopped},
-                 {"points", points}};
-  KZ_TRY(write_file_atomic(fs::path(o.out) / "training.json", dump_json(out, 1) + "\n"));
-  KZ_TRY(write_file_atomic(fs::path(o.out) / "training.toml", config.resolved()));
+  return Json{{"out", o.out},
+              {"parameters", trainer->config().parameters()},
+              {"steps", report.steps},
+              {"rows", report.rows},
+              {"tokens", report.tokens},
+              {"seconds", report.seconds},
+              {"tokens_per_second", report.tokens_per_second},
+              {"held_out", json_number(report.held_out)},
+              {"stopped", report.stopped},
+              {"points", points}};
+}
+
+Result<Json> run(const SftCommand& command) {
+  KZ_ASSIGN(const Layout layout, find_layout());
+  KZ_ASSIGN(auto config, Config::load(find_path(command.config, layout), command.overrides));
+  KZ_ASSIGN(const SftConfig first, read(config));
+  KZ_ASSIGN(const SftConfig second, read_second(config, first));
+  lm::set_threads(first.threads);
+  KZ_ASSIGN(Json out, run_stage(first, layout, command.json));
+  if (second.sft.max_rows > 0) {
+    KZ_ASSIGN(out["second"], run_stage(second, layout, command.json));
+  }
+  KZ_TRY(write_file_atomic(fs::path(first.out) / "training.json", dump_json(out, 1) + "\n"));
+  KZ_TRY(write_file_atomic(fs::path(first.out) / "training.toml", config.resolved()));
   return out;
 }
 
@@ -247,9 +273,13 @@ int sft(const SftCommand& command) {
     std::printf("%s\n", dump_json(*done, 1).c_str());
     return kExitDone;
   }
-  std::printf("%s: held-out loss %.4f after %lld rows, %.0f s (%s)\n", done->value("out", "").c_str(),
-              number_from_json((*done)["held_out"]), static_cast<long long>(done->value("rows", int64_t{0})),
-              done->value("seconds", 0.0), done->value("stopped", "").c_str());
+  const auto say = [](const Json& stage) {
+    std::printf("%s: held-out loss %.4f after %lld rows, %.0f s (%s)\n", stage.value("out", "").c_str(),
+                number_from_json(stage["held_out"]), static_cast<long long>(stage.value("rows", int64_t{0})),
+                stage.value("seconds", 0.0), stage.value("stopped", "").c_str());
+  };
+  say(*done);
+  if (done->contains("second")) say((*done)["second"]);
   return kExitDone;
 }
 
