@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 CTEST := ctest --preset $(PRESET) --no-tests=error -j $(JOBS)
 
-.PHONY: demo test build setup check format tidy headers asan slow exploits dist clean
+.PHONY: demo test build tests configure setup check slow gpu dist clean
 .DEFAULT_GOAL := build
 
 demo: build          ## the co-evolution of two nano models on this CPU, through a real Keck
@@ -12,27 +12,36 @@ demo: build          ## the co-evolution of two nano models on this CPU, through
 
 KNOWN := $(shell grep -v '^\#' tests/known_failures.txt | cut -f1 | paste -sd'|')
 
-test: build          ## unit and integration tests; tests/known_failures.txt says what is left out, and why
+test: tests          ## unit and integration tests; tests/known_failures.txt says what is left out, and why
 	@cat tests/known_failures.txt
 	$(CTEST) -LE 'slow|gpu|exploit' -E '^($(KNOWN))$$' --repeat until-pass:2
 
-slow: build          ## tests that take minutes each
+slow: tests          ## tests that take minutes each
 	$(CTEST) -L slow -j 1
 
-gpu: build           ## tests that need a GPU; skipped, visibly, without one
+gpu: tests           ## tests that need a GPU; skipped, visibly, without one
 	$(CTEST) -L gpu -j 1
 
 setup:               ## packages and venv; nothing is done twice
 	@setup/setup.sh
 
-build: setup         ## bin/keck and bin/kernelzero
-	@cmake --preset $(PRESET) >$(PRESET)-configure.log 2>&1 || { cat $(PRESET)-configure.log; exit 1; }; rm -f $(PRESET)-configure.log
-	@cmake --build --preset $(PRESET) -j $(JOBS)
+# What bin/ needs, and no test: a quarter of a whole build is tests.
+PROGRAMS := keck keck-judge keck-init keck-build kz_shim kernelzero
+
+build: configure     ## bin/keck and bin/kernelzero
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target $(PROGRAMS)
 	@mkdir -p bin && for b in keck keck-judge kernelzero; do ln -sfn ../$(BUILD)/bin/$$b bin/$$b; done
 
+tests: build         ## the programs and every test
+	@cmake --build --preset $(PRESET) -j $(JOBS)
+
+configure: setup
+	@cmake --preset $(PRESET) >$(PRESET)-configure.log 2>&1 || { cat $(PRESET)-configure.log; exit 1; }; rm -f $(PRESET)-configure.log
+
+STEPS ?= format headers tidy asan
 check: build         ## format, clang-tidy, every header alone, ASan and UBSan for everything that links no torch
 	@setup/setup.sh --check
-	tools/check.sh $(PRESET) $(JOBS)
+	tools/check.sh $(PRESET) $(JOBS) $(STEPS)
 
 dist: build          ## dist/kernelzero: a tree that runs on another machine with torch in its python3
 	tools/dist.sh $(PRESET)
