@@ -59,7 +59,8 @@ def draw(spec: dict[str, Any]) -> str:
     if "ylim" in spec:
         axes.set_ylim(*spec["ylim"])
     if len(spec["series"]) > 1:
-        axes.legend(fontsize=7, frameon=False)
+        # Under the axes: inside them it hides lines.
+        axes.legend(fontsize=7, frameon=False, ncols=3, loc="upper left", bbox_to_anchor=(0, -0.14))
     text = io.StringIO()
     figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
     plt.close(figure)
