@@ -3,6 +3,7 @@
     real.words      every identifier in the preprocessed <torch/extension.h>, macro names and bodies included
     missing.words   those that the slim headers never mention
     global.words    names that the real headers declare at global scope (a superset), and all their macros
+    tensor.words    names that at::Tensor and its base may have as members (a superset, without the parameters' names)
     conflict.words  of global.words, those that are missing: a source that has one may mean something else there
 
 A name that is not in real.words can't come from the real headers at all.
@@ -23,6 +24,7 @@ KEYWORDS = set(
 PARAMETER = re.compile(r"\b(?:typename|class)\s*(?:\.\.\.)?\s*(\w+)")
 TEMPLATE = re.compile(r"\btemplate\s*<")
 QUALIFIED = re.compile(r"::\s*~?\w+")
+MEMBER = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(;={<\[:]|$)")
 # Braces whose contents belong to the scope around them.
 TRANSPARENT = re.compile(r"(?:extern\s*|\benum\b[^;{}()]*)$")
 
@@ -93,6 +95,18 @@ def scan(path, with_literals):
     return words, scope, macros
 
 
+def members(path):
+    """Names in the classes of tensors that are called, defined or declared there: no member is missed."""
+    names, inside = set(), False
+    with open(path, errors="replace") as lines:
+        for line in lines:
+            if line.startswith("# "):
+                inside = line.split('"')[1].endswith(("ATen/core/TensorBody.h", "ATen/core/TensorBase.h"))
+            elif inside and not line.startswith("#"):
+                names.update(MEMBER.findall(line))
+    return names
+
+
 def compare(real_path, slim_path):
     """{file name: sorted words}."""
     real_words, real_scope, real_macros = scan(real_path, True)
@@ -102,5 +116,6 @@ def compare(real_path, slim_path):
         "real.words": sorted(real_words),
         "missing.words": sorted(real_words - slim_words),
         "global.words": sorted(visible),
+        "tensor.words": sorted(members(real_path)),
         "conflict.words": sorted(visible - slim_scope - slim_macros),
     }

@@ -20,7 +20,8 @@ namespace kz::keck {
 namespace {
 
 constexpr const char* kCompiler = "/usr/bin/g++";
-constexpr int kSchema = 1;
+constexpr int kSchema = 2;
+constexpr double kHeaderCpuSeconds = 120;  // what the real headers cost without their precompiled form, and to spare
 constexpr size_t kSourceBytes = 8 << 20;
 
 // Flags as a shell would see them: torch joins the list into one command line.
@@ -53,10 +54,10 @@ class Broker final : public BuildBroker {
 
   Status open() {
     if (!fs::exists(kCompiler)) return fail("toolchain", std::string("no ") + kCompiler + ": install g++");
-    if (!fs::exists("/usr/bin/mold")) return fail("toolchain", "no /usr/bin/mold: install mold");
+    KZ_ASSIGN(tools_.linker, find_linker(options_.linkers));
     KZ_ASSIGN(kit_, find_or_make_kit(options_.layout, kCompiler));
     processor_ = processor();
-    const fs::path precompiled = options_.layout.state / "headers" / ("pch-" + kit_.host_key);
+    const fs::path precompiled = options_.layout.state / "headers" / ("precompiled-" + kit_.host_key);
     KZ_TRY(make_dirs(precompiled));
     precompiled_ = std::make_unique<Precompiled>(kit_, precompiled, kCompiler);
     KZ_ASSIGN(cache_, ContentCache::open(options_.cache, options_.cache_bytes));
@@ -106,6 +107,7 @@ class Broker final : public BuildBroker {
   Json capabilities() const override {
     return {{"backends", {"cpp"}},
             {"compiler", std::string(kCompiler) + " " + kit_.compiler_version},
+            {"linker", tools_.linker},
             {"torch", kit_.torch},
             {"python", kit_.python},
             {"shim", kit_.key},
@@ -132,6 +134,7 @@ class Broker final : public BuildBroker {
                   flags.compile,
                   flags.link,
                   request.implicit_headers,
+                  request.real_headers,
                   kit_.key,
                   options_.headers,
                   flags.native ? processor_ : ""};
@@ -199,18 +202,19 @@ class Broker final : public BuildBroker {
     Outcome outcome;
     Unit unit;
     unit.name = request.name;
-    unit.text = unit_of(request);
+    unit.texts = units_of(request);
     unit.sources = request.cpp_sources;
-    const Mentions mentions = mentions_of(unit.text);
+    const Mentions mentions = mentions_of(join(unit.texts, "\n"));
     std::string why = needs_full(mentions, kit_, &unit.forwarders);
+    unit.includes_first = request.implicit_headers || includes_extension_first(request);
+    if (!unit.includes_first && why.empty()) why = "does not begin with <torch/extension.h>";
     if (flags.warnings_are_errors && why.empty()) why = "warnings are errors";
-    if (!request.implicit_headers && why.empty() && !begins_with_extension(request))
-      why = "does not begin with <torch/extension.h>";
-    if (options_.headers == "full" && why.empty()) why = "asked for";
+    if ((request.real_headers || options_.headers == "full") && why.empty()) why = "asked for";
     if (why.empty()) {
-      unit.headers = Headers::kSlim;
-      unit.precompiled = precompiled_->slim(flags).value_or(fs::path()).filename().string();
-      if (judge(unit, flags, mentions, &outcome, &why)) return outcome;
+      compile_slim(unit, flags, &outcome);
+      if (outcome.final()) return outcome;
+      why = doubt_of(outcome, mentions);
+      if (why.empty()) return outcome;
     }
     outcome.fallback = why;
     if (options_.headers == "slim") {
@@ -219,54 +223,91 @@ class Broker final : public BuildBroker {
     }
     unit.headers = Headers::kFull;
     unit.forwarders.clear();
-    unit.precompiled = precompiled_->full(flags).filename().string();
     unit.first_error_only = true;
-    judge(unit, flags, mentions, &outcome, nullptr);
+    compile_full(unit, flags, &outcome);
     return outcome;
   }
 
-  // Compiles, and fills the outcome. False when a slim build failed in a way that only the real headers can judge, with
-  // the reason in `why`.
-  bool judge(const Unit& unit, const Flags& flags, const Mentions& mentions, Outcome* outcome, std::string* why) {
+  // Twice where a header of ours was gone, removed by hand between the look and the use.
+  void compile_slim(Unit& unit, const Flags& flags, Outcome* outcome) {
+    unit.headers = Headers::kSlim;
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      unit.precompiled = precompiled_->slim(flags).value_or(fs::path()).filename().string();
+      run(unit, flags, limits_after(*outcome), outcome);
+      if (outcome->reason != "toolchain") return;
+    }
+  }
+
+  // With the precompiled form, for which this build waits: without it every doubtful source would cost 40 CPU-seconds
+  // and a gigabyte. Where it can't be had the headers' own cost is not the candidate's.
+  void compile_full(Unit& unit, const Flags& flags, Outcome* outcome) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      unit.precompiled.clear();
+      CompileLimits limits = limits_after(*outcome);
+      if (unit.includes_first) {
+        const auto header = precompiled_->full(flags, options_.precompile_wait_s);
+        if (header) {
+          unit.precompiled = header->filename().string();
+        } else if (header.error().code == "busy") {
+          outcome->reason = "toolchain";
+          outcome->log = header.error().message + "\n";
+          return;
+        }
+      }
+      if (unit.precompiled.empty()) limits.cpu_seconds += kHeaderCpuSeconds;
+      run(unit, flags, limits, outcome);
+      if (outcome->reason != "toolchain") return;
+    }
+  }
+
+  CompileLimits limits_after(const Outcome& outcome) const {
     CompileLimits limits;
-    limits.cpu_seconds = std::max(1.0, options_.cpu_limit_s - outcome->cpu_seconds);
+    limits.cpu_seconds = std::max(1.0, options_.cpu_limit_s - outcome.cpu_seconds);
     limits.memory_bytes = options_.memory_mb << 20;
-    auto compiled = compile_unit(*pool_, kCompiler, unit, flags, places_, limits);
+    return limits;
+  }
+
+  // Compiles, and fills the outcome: of a failure with what the compiler says as it stands.
+  void run(const Unit& unit, const Flags& flags, const CompileLimits& limits, Outcome* outcome) {
+    auto compiled = compile_unit(*pool_, tools_, unit, flags, places_, limits);
     outcome->headers = to_string(unit.headers);
+    outcome->output.clear();
     if (!compiled) {
       outcome->reason = "toolchain";
       outcome->log = compiled.error().message + "\n";
-      return true;
+      return;
     }
     outcome->cpu_seconds += compiled->cpu_seconds;
     outcome->log = clean_log(compiled->output, folders());
     outcome->reason = compiled->reason;
+    outcome->ok = compiled->ok;
     if (compiled->ok) {
-      outcome->ok = true;
       outcome->object = read_all(compiled->object);
-      return true;
+    } else if (outcome->reason.empty()) {
+      outcome->output = std::move(compiled->output);
+      outcome->reason = fault_of(outcome->output);
+      // An assembler prints what a source tells it to: believe only what is so without the source too.
+      if (outcome->reason == "toolchain" && works(unit, flags)) outcome->reason = "compile_error";
     }
-    if (!outcome->reason.empty()) return true;
-    Diagnostic first;
-    if (!first_error(compiled->output, &first)) {
-      const bool linker = compiled->output.find("ld returned") != std::string::npos ||
-                          compiled->output.find("mold: ") != std::string::npos;
-      outcome->reason = linker ? "link_error" : "compile_error";
-      if (linker || why == nullptr) return true;
-      *why = "the compiler failed without an error: " + compiled->output.substr(0, 200);
-      return false;
-    }
-    outcome->reason = "compile_error";
-    if (why == nullptr) return true;
-    *why = doubt(first, mentions, kit_);
-    return why->empty();
   }
 
-  // load() of files: each brings its own includes, and only a first <torch/extension.h> is what is precompiled.
-  static bool begins_with_extension(const BuildRequest& request) {
-    if (request.cpp_sources.size() != 1) return false;
-    const Mentions mentions = mentions_of(request.cpp_sources[0]);
-    return !mentions.includes.empty() && mentions.includes[0] == "torch/extension.h";
+  // Whether these headers and tools build a source that is right.
+  bool works(Unit unit, const Flags& flags) {
+    unit.texts = {"int kz_control;\n"};
+    const auto control = compile_unit(*pool_, tools_, unit, flags, places_, {});
+    return control && control->ok;
+  }
+
+  // Why the failure of a slim build may be the slim headers', or "".
+  std::string doubt_of(const Outcome& outcome, const Mentions& mentions) const {
+    Diagnostic first;
+    if (first_error(outcome.output, &first)) return doubt(first, mentions, kit_);
+    return "the compiler failed without an error: " + outcome.output.substr(0, 200);
+  }
+
+  // load() of files: each brings its own includes. Whether <torch/extension.h> could as well stand before everything.
+  static bool includes_extension_first(const BuildRequest& request) {
+    return std::all_of(request.cpp_sources.begin(), request.cpp_sources.end(), extension_comes_first);
   }
 
   // Prefixes that the log must not show: a precompiled header remembers where it was made.
@@ -295,6 +336,7 @@ class Broker final : public BuildBroker {
   BrokerOptions options_;
   Kit kit_;
   Places places_;
+  Tools tools_ = {kCompiler, ""};
   std::string processor_;
   std::unique_ptr<Precompiled> precompiled_;
   std::unique_ptr<ContentCache> cache_;

@@ -19,12 +19,16 @@ struct BuildRequest {
   std::vector<std::string> cpp_sources, cuda_sources;
   std::vector<std::string> functions;  // load_inline(functions=…): exported by name; docs are dropped
   std::vector<std::string> cflags, cuda_cflags, ldflags;  // checked against the allow-list
-  bool implicit_headers = true;  // load_inline puts <torch/extension.h> before the sources; load does not
+  // load_inline puts <torch/extension.h> before the sources and makes one file of them; load compiles each as it is.
+  bool implicit_headers = true;
+  bool real_headers = false;  // the real ones even where slim ones would do (best of n, corpus rows, comparisons)
 };
 
 struct BuildResult {
   bool ok = false;
-  std::string reason;       // "compile_error" "link_error" "forbidden_flag" "timeout" "memory" "toolchain" (ours)
+  // "compile_error" "link_error" "forbidden_flag" "timeout" "memory": the candidate's. "toolchain": ours or the host's,
+  // as is a header that is still being made; never a reward and never a fail.
+  std::string reason;
   std::string log;          // lines point at the candidate's own source; capped
   std::string headers;      // "slim" | "full"
   std::string cache;        // "hit" | "miss" | "joined"
@@ -41,9 +45,11 @@ struct BrokerOptions {
   double cpu_limit_s = 120;
   uint64_t memory_mb = 4096;
   std::string sandbox = "auto";  // level that compilers are confined at: "auto" | "strong" | "weak"
-  // "auto"; "full": the real ones for every build (`code`, comparisons); "slim": never the real ones (tests), what
+  // "auto"; "full": the real ones for every build; "slim": never the real ones (tests), what
   // needs them fails as "toolchain" with the reason in BuildResult.fallback.
   std::string headers = "auto";
+  double precompile_wait_s = 900;  // how long a build waits for the real headers' precompiled form
+  std::vector<std::string> linkers = {"mold", "gold", "lld", "bfd"};  // the first that is there
 };
 
 class BuildBroker {

@@ -112,6 +112,77 @@ bool speaks_of_torch(std::string_view text) {
                      [&](const char* m) { return text.find(m) != std::string_view::npos; });
 }
 
+// What the lexer or the parser says before it has looked up a name: names that mean something to the parser (types,
+// templates, macros) and that only the real headers have would have been an error themselves, earlier, or the source
+// would have been compiled with the real headers from the start (needs_full).
+bool only_parsed(std::string_view message) {
+  constexpr std::array kStarts = {"expected ",
+                                  "stray ",
+                                  "missing terminating ",
+                                  "unterminated ",
+                                  "'else' without ",
+                                  "a function-definition is not allowed here",
+                                  "break statement not within ",
+                                  "continue statement not within ",
+                                  "extended character ",
+                                  "exponent has no digits",
+                                  "unable to find numeric literal operator ",
+                                  "invalid suffix "};
+  if (std::none_of(kStarts.begin(), kStarts.end(),
+                   [&](std::string_view m) { return message.substr(0, m.size()) == m; }))
+    return false;
+  // What only the lexer says is about characters, and macros' names are the same in both.
+  if (message.rfind("expected ", 0) != 0) return true;
+  // A macro of torch's in the place where something was expected.
+  constexpr std::array kMacros = {"TORCH_", "AT_", "C10_", "PYBIND11", "KZ_", "kz_", "__"};
+  return std::none_of(kMacros.begin(), kMacros.end(),
+                      [&](const char* m) { return message.find(m) != std::string_view::npos; });
+}
+
+bool own_file(const std::string& file);
+
+// Twice the same name in one scope, both of the source: an error whatever its types are.
+bool declared_twice(const Diagnostic& d) {
+  const bool twice =
+      d.message.rfind("redeclaration of ", 0) == 0 || d.message.rfind("conflicting declaration ", 0) == 0;
+  if (!twice) return false;
+  bool noted = false;
+  for (const std::string& line : split(d.notes, '\n')) {
+    std::string file;
+    int number = 0;
+    std::string_view severity, message;
+    if (!parse_head(line, &file, &number, &severity, &message)) continue;
+    if (!own_file(file) || message.find("in expansion of macro") != std::string_view::npos) return false;
+    noted = noted || message.rfind("previous declaration", 0) == 0 ||
+            message.find("previously declared here") != std::string_view::npos;
+  }
+  return noted;
+}
+
+// at::Tensor and a number do not become each other, with either headers (a test of src/headers/corpus holds that).
+bool tensor_and_number(const std::string& message) {
+  constexpr std::array kNumbers = {"float", "double",    "int",          "long int",         "int64_t", "bool",
+                                   "char",  "size_t",    "float*",       "const float*",     "double*", "const double*",
+                                   "int*",  "short int", "unsigned int", "long unsigned int"};
+  const auto number = [&](const std::string& type) {
+    const std::string bare = type.substr(0, type.find(" {aka "));
+    return std::find(kNumbers.begin(), kNumbers.end(), bare) != kNumbers.end();
+  };
+  const auto tensor = [](const std::string& type) {
+    return type == "at::Tensor" || type == "torch::Tensor" || type == "torch::Tensor {aka at::Tensor}" ||
+           type == "const at::Tensor" || type == "const Tensor" || type == "Tensor";
+  };
+  const std::vector<std::string> types = quoted_parts(message);
+  const bool to_number =
+      message.rfind("cannot convert ", 0) == 0 && types.size() >= 2 && tensor(types[0]) && number(types[1]);
+  const bool from_number = message.rfind("conversion from ", 0) == 0 &&
+                           message.find(" to non-scalar type ") != std::string::npos && types.size() == 2 &&
+                           number(types[0]) && tensor(types[1]);
+  return to_number || from_number;
+}
+
+constexpr std::array<std::string_view, 3> kRealMacros = {"AT_", "TORCH_", "C10_"};
+
 bool own_file(const std::string& file) { return file.rfind("cpp_sources[", 0) == 0 || file == "functions"; }
 
 bool has_any(std::string_view text, std::initializer_list<std::string_view> phrases) {
@@ -148,20 +219,63 @@ bool first_error(std::string_view output, Diagnostic* diagnostic) {
   return found;
 }
 
+namespace {
+
+// Whether all that is said of torch beside an error is that it stands in an argument of its macros. Those of the slim
+// headers are the real ones, but for PYBIND11_MODULE.
+bool only_in_real_macros(const std::string& notes) {
+  for (const std::string& line : split(notes, '\n')) {
+    if (!speaks_of_torch(line)) continue;
+    const bool expansion = has_any(line, {"note: in expansion of macro ", "note: in definition of macro "});
+    const auto names = quoted_parts(line.substr(line.find("note: ") == std::string::npos ? 0 : line.find("note: ")));
+    if (!expansion || names.empty()) return false;
+    if (std::none_of(kRealMacros.begin(), kRealMacros.end(),
+                     [&](std::string_view m) { return names[0].rfind(m, 0) == 0; }))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string fault_of(std::string_view output) {
+  Diagnostic first;
+  if (!first_error(output, &first)) {
+    const bool tools = has_any(output, {"collect2: fatal error: cannot find"});
+    const bool linker = has_any(output, {"ld returned", "mold: ", "ld: error: "});
+    return tools ? "toolchain" : linker ? "link_error" : "compile_error";
+  }
+  const bool nowhere = first.line == 0 && first.file == "cc1plus";  // see placeless_error
+  const bool ours = has_any(first.message, {"kz_unit.h", "torch/extension.h", "/kz/", "cannot execute", "cannot find",
+                                            "installation problem", "main.cpp: No such file", "error reading"});
+  return nowhere && ours ? "toolchain" : "compile_error";
+}
+
 std::string doubt(const Diagnostic& first, const Mentions& mentions, const Kit& kit) {
   const std::string& message = first.message;
-  const auto only_real = [&] {
-    return std::find_if(mentions.words.begin(), mentions.words.end(),
-                        [&](const auto& w) { return kit.missing.has(w); });
-  };
-  if (mentions.unclosed && only_real() == mentions.words.end()) return "";
+  // A name of the source by which something could be meant that only the real headers have.
+  const auto& names_of_others = mentions.bases ? mentions.words : mentions.reached;
+  const auto only_real = std::find_if(names_of_others.begin(), names_of_others.end(),
+                                      [&](const auto& w) { return w.size() > 1 && kit.missing.has(w); });
+  if (mentions.unclosed && only_real == names_of_others.end()) return "";
   if (!own_file(first.file)) return "an error outside the source: " + first.file;
   const std::string said = message + "\n" + first.notes;
-  if (has_any(message, {"No such file or directory"})) return "an include that was not found";
+  // The folders of a slim build hold all that those of a full one do; what lacks torch's own headers was found out
+  // before (needs_full).
+  if (has_any(message, {"No such file or directory"}) && first.notes.find("In file included from") == std::string::npos)
+    return "";
+
+  if (declared_twice(first) && only_real == names_of_others.end()) return "";
 
   // An error that comes out of an expansion or a template of torch's is about what it does there.
-  if (speaks_of_torch(first.notes)) return "an error inside torch's templates or macros";
   const std::vector<std::string> names = quoted_parts(message);
+  const bool inside = speaks_of_torch(first.notes);
+  const bool plain_place = !inside || only_in_real_macros(first.notes);
+  if (plain_place && only_parsed(message)) return "";
+  if (plain_place && message.find("was not declared in this scope") != std::string::npos && !names.empty() &&
+      !kit.real.has(last_word(names[0])))
+    return "";
+  if (inside) return "an error inside torch's templates or macros";
   const bool undeclared =
       has_any(message, {"was not declared in this scope", "has not been declared", "does not name a type",
                         "is not a member of", "has no member named", "was not declared", "there are no arguments to"});
@@ -169,16 +283,19 @@ std::string doubt(const Diagnostic& first, const Mentions& mentions, const Kit& 
     const bool member = message.find("has no member named") != std::string::npos && names.size() > 1;
     const std::string name = last_word(member ? names[1] : names.front());
     if (!name.empty() && !kit.real.has(name)) return "";
-    const bool plain = message.find("was not declared in this scope") != std::string::npos && names.front() == name &&
-                       mentions.opened.empty();
+    const bool of_tensor = member && (names[0] == "class at::Tensor" || names[0] == "const class at::Tensor");
+    if (of_tensor && !kit.tensor.has(name)) return "";
+    const bool alone = message.find("was not declared in this scope") != std::string::npos ||
+                       message.find(name + "' does not name a type") != std::string::npos;
+    const bool plain = alone && names.front() == name && mentions.opened.empty() && !mentions.bases;
     const bool called =
         first.shown.find(name + "(") != std::string::npos || first.shown.find(name + " (") != std::string::npos;
     if (plain && !called && !kit.global.has(name)) return "";
     return "the name " + name;
   }
+  if (tensor_and_number(message) && only_real == names_of_others.end()) return "";
   if (speaks_of_torch(said)) return "a message about torch's types";
-  for (const std::string& word : mentions.words)
-    if (word.size() > 1 && kit.missing.has(word)) return "a message beside the name " + word;
+  if (only_real != names_of_others.end()) return "a message beside the name " + *only_real;
   return "";
 }
 

@@ -82,6 +82,7 @@ Result<Kit> find_or_make_kit(const Layout& layout, const std::string& compiler) 
   KZ_ASSIGN(kit.missing, WordList::load(kit.dir / "missing.words"));
   KZ_ASSIGN(kit.global, WordList::load(kit.dir / "global.words"));
   KZ_ASSIGN(kit.conflict, WordList::load(kit.dir / "conflict.words"));
+  KZ_ASSIGN(kit.tensor, WordList::load(kit.dir / "tensor.words"));
   KZ_ASSIGN(kit.brought, WordList::load(kit.dir / "brought.headers"));
   return kit;
 }

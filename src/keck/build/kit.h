@@ -34,7 +34,8 @@ struct Kit {
   fs::path torch_include;   // …/torch/include
   fs::path python_include;  // with Python.h, or a path that does not exist
   WordList real, missing, global, conflict,
-      brought;    // see vocabulary.py; brought: torch headers of <torch/extension.h>
+      brought,    // see vocabulary.py; brought: torch headers of <torch/extension.h>
+      tensor;     // names that at::Tensor's classes may have as members
   fs::path slim;  // folder with torch/extension.h
 
   fs::path shim() const { return dir / "libkz_shim.so"; }

@@ -14,7 +14,10 @@ struct Outcome {
   std::string reason, log, headers, fallback;
   std::string object;  // the shared object's bytes, when ok
   double cpu_seconds = 0;
+  std::string output;  // of a compiler that said no, as it came; not kept
 
+  // Not the compiler's word on the source: it needs no second look.
+  bool final() const { return reason != "compile_error"; }
   // Whether the same request would come to the same again: not what a limit or a fault of ours ended.
   bool keepable() const { return ok || reason == "compile_error" || reason == "link_error"; }
 

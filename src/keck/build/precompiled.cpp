@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
+#include <chrono>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -23,12 +23,21 @@ constexpr size_t kSlimClasses = 6;  // 160 MB each
 constexpr size_t kFullClasses = 2;  // 1 GB each
 constexpr const char* kHeader = "kz_unit.h";
 
+constexpr double kSlimSeconds = 600;  // patience with a slim one: it is made at once, unless the host is stuck
+constexpr const char* kSetpriv = "/usr/bin/setpriv";
+
 bool complete(const fs::path& folder) { return fs::exists(folder / (std::string(kHeader) + ".gch")); }
+
+Fd open_lock(const fs::path& file) { return Fd(::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)); }
+
+bool unfinished(const std::string& name) { return name.rfind(".make-", 0) == 0 || name.rfind(".old-", 0) == 0; }
 
 }  // namespace
 
 Precompiled::Precompiled(const Kit& kit, fs::path dir, std::string compiler)
-    : kit_(kit), dir_(std::move(dir)), compiler_(std::move(compiler)) {}
+    : kit_(kit), dir_(std::move(dir)), compiler_(std::move(compiler)) {
+  sweep();
+}
 
 Precompiled::~Precompiled() {
   {
@@ -36,7 +45,28 @@ Precompiled::~Precompiled() {
     stopping_ = true;
     for (const pid_t group : running_) ::kill(-group, SIGKILL);
   }
-  for (std::thread& thread : background_) thread.join();
+  for (std::thread& thread : makers_) thread.join();
+}
+
+bool Precompiled::stopping() const {
+  std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+// Removes what makers that are dead left.
+void Precompiled::sweep() {
+  const Fd birth = open_lock(dir_ / "birth.lock");  // held while a folder has no owner yet
+  if (!birth) return;
+  ::flock(birth.get(), LOCK_EX);
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(dir_, error)) {
+    if (!unfinished(entry.path().filename().string())) continue;
+    const Fd owner = open_lock(entry.path() / "owner");
+    if (owner && ::flock(owner.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    std::error_code removed;
+    fs::remove_all(entry.path(), removed);
+    log::info("removed " + entry.path().string() + ", left by a build server that was killed");
+  }
 }
 
 std::string Precompiled::class_of(Headers headers, const Flags& flags) const {
@@ -47,78 +77,113 @@ std::string Precompiled::class_of(Headers headers, const Flags& flags) const {
   return std::string(to_string(headers)) + "-" + hash.substr(0, 16);
 }
 
-Result<fs::path> Precompiled::slim(const Flags& flags) { return get(Headers::kSlim, flags, true); }
-Result<fs::path> Precompiled::full_now(const Flags& flags) { return get(Headers::kFull, flags, true); }
-fs::path Precompiled::full(const Flags& flags) { return get(Headers::kFull, flags, false).value_or(fs::path()); }
+Result<fs::path> Precompiled::slim(const Flags& flags) { return get(Headers::kSlim, flags, kSlimSeconds); }
 
-Result<fs::path> Precompiled::get(Headers headers, const Flags& flags, bool wait) {
-  const std::string name = class_of(headers, flags);
-  const fs::path folder = dir_ / name;
-  std::unique_lock lock(mutex_);
-  Entry& entry = entries_[name];
-  if (entry.ready) return folder;
-  if (!entry.error.empty()) return fail("toolchain", entry.error);
-  if (complete(folder)) {
-    entry.ready = true;
-    std::error_code error;
-    fs::last_write_time(folder, fs::file_time_type::clock::now(), error);  // a use, for make_room
-    return folder;
-  }
-  if (!entry.making && !make_room(headers)) return fail("toolchain", "as many precompiled headers as are kept");
-  const auto work = [this, headers, flags, folder, name] {
-    const auto made = make(headers, flags, folder);
-    std::lock_guard guard(mutex_);
-    Entry& done = entries_[name];
-    done.making = false;
-    done.ready = made.has_value();
-    if (!made && !stopping_) {
-      done.error = made.error().message;
-      log::warn("precompiled headers (" + name + "): " + done.error);
-    }
-    made_.notify_all();
-  };
-  if (!entry.making) {
-    entry.making = true;
-    if (wait) {
-      lock.unlock();
-      work();
-      lock.lock();
-    } else {
-      background_.emplace_back(work);
-    }
-  }
-  if (!wait) return fs::path();
-  made_.wait(lock, [&] { return !entries_[name].making; });
-  if (!entries_[name].ready) return fail("toolchain", entries_[name].error);
-  return folder;
+Result<fs::path> Precompiled::full(const Flags& flags, double wait_seconds) {
+  return get(Headers::kFull, flags, wait_seconds);
 }
 
-// Removes the longest unused of other runs until one more fits; those of this run stay. False when none can go.
-bool Precompiled::make_room(Headers headers) {
+Result<fs::path> Precompiled::get(Headers headers, const Flags& flags, double wait_seconds) {
+  const std::string name = class_of(headers, flags);
+  const fs::path folder = dir_ / name;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_seconds);
+  std::unique_lock lock(mutex_);
+  Entry& entry = entries_[name];
+  if (entry.ready && complete(folder)) return folder;
+  entry.ready = false;  // removed by hand, or not there yet
+  if (!entry.error.empty()) return fail("toolchain", entry.error);
+  if (stopping_) return fail("busy", "the build server is stopping");
+  if (!entry.making) {
+    entry.making = true;
+    entry.use.reset();
+    makers_.emplace_back([this, headers, flags, name] { start_making(headers, flags, name); });
+  }
+  const bool done = made_.wait_until(lock, deadline, [&] { return !entry.making; });
+  if (!done) return fail("busy", "a precompiled header (" + name + ") is still being made");
+  if (entry.ready) return folder;
+  return fail(stopping_ ? "busy" : "toolchain", entry.error);
+}
+
+void Precompiled::start_making(Headers headers, const Flags& flags, const std::string& name) {
+  auto use = obtain(headers, flags, dir_ / name);
+  std::lock_guard guard(mutex_);
+  Entry& done = entries_[name];
+  done.making = false;
+  done.ready = use.has_value();
+  if (use) {
+    done.use = std::move(*use);
+  } else if (!stopping_) {
+    done.error = use.error().message;
+    log::warn("precompiled headers (" + name + "): " + done.error);
+  }
+  made_.notify_all();
+}
+
+Result<Fd> Precompiled::obtain(Headers headers, const Flags& flags, const fs::path& folder) {
+  const auto take = [this](const Fd& lock, int how) {
+    while (::flock(lock.get(), how | LOCK_NB) != 0) {
+      if (stopping()) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return true;
+  };
+  // Two of the real ones at once would take 5 GB.
+  Fd turn;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    Fd lock = open_lock(folder.string() + ".lock");
+    if (!lock) return fail("io", folder.string() + ".lock: " + errno_text(errno));
+    if (!take(lock, LOCK_SH)) return fail("busy", "stopping");
+    if (complete(folder)) {
+      std::error_code error;
+      fs::last_write_time(folder, fs::file_time_type::clock::now(), error);  // a use, for make_room
+      return lock;
+    }
+    if (headers == Headers::kFull && !turn) {
+      turn = open_lock(dir_ / "full.turn");
+      if (!turn || !take(turn, LOCK_EX)) return fail("busy", "stopping");
+    }
+    if (!take(lock, LOCK_EX)) return fail("busy", "stopping");
+    if (!complete(folder)) {
+      KZ_TRY(make_room(headers));
+      KZ_TRY(make(headers, flags, folder));
+    }
+    // Changing the lock lets go of it for a moment: look again.
+  }
+  return fail("toolchain", folder.string() + " vanishes as often as it is made");
+}
+
+// Removes the longest unused until one more fits; those that anyone uses stay.
+Status Precompiled::make_room(Headers headers) {
   const size_t limit = headers == Headers::kSlim ? kSlimClasses : kFullClasses;
-  std::vector<std::pair<fs::file_time_type, fs::path>> idle;
-  size_t count = 0;
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
   std::error_code error;
   for (const auto& folder : fs::directory_iterator(dir_, error)) {
-    const std::string name = folder.path().filename().string();
-    if (name.rfind(to_string(headers), 0) != 0 || !folder.is_directory(error)) continue;
-    ++count;
-    const auto it = entries_.find(name);
-    if (it == entries_.end() || !(it->second.ready || it->second.making))
-      idle.emplace_back(folder.last_write_time(error), folder.path());
+    if (folder.path().filename().string().rfind(to_string(headers), 0) == 0 && folder.is_directory(error))
+      found.emplace_back(folder.last_write_time(error), folder.path());
   }
-  std::sort(idle.begin(), idle.end());
-  for (size_t i = 0; i < idle.size() && count >= limit; ++i, --count) fs::remove_all(idle[i].second, error);
-  return count < limit;
+  std::sort(found.begin(), found.end());
+  size_t count = found.size();
+  for (size_t i = 0; i < found.size() && count >= limit; ++i) {
+    const Fd lock = open_lock(found[i].second.string() + ".lock");
+    if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    // At once, and then at leisure.
+    const fs::path old = dir_ / (".old-" + found[i].second.filename().string());
+    fs::rename(found[i].second, old, error);
+    if (error) continue;
+    fs::remove_all(old, error);
+    --count;
+  }
+  if (count < limit) return {};
+  return fail("toolchain", "as many precompiled headers as are kept");
 }
 
 Status Precompiled::make(Headers headers, const Flags& flags, const fs::path& folder) {
-  KZ_TRY(make_dirs(dir_));
-  // Another daemon on this state folder may be making the same one.
-  Fd lock(::open((folder.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-  if (lock) ::flock(lock.get(), LOCK_EX);
-  if (complete(folder)) return {};
+  Fd birth = open_lock(dir_ / "birth.lock");
+  if (birth) ::flock(birth.get(), LOCK_EX);
   KZ_ASSIGN(const TempDir work, TempDir::make(dir_, ".make-"));
+  const Fd owner = open_lock(work.path() / "owner");
+  if (owner) ::flock(owner.get(), LOCK_EX);
+  birth.reset();
   const fs::path header = work.path() / kHeader;
   const bool plugin = fs::exists(kit_.precompile_plugin());
   const std::string include = "#include <torch/extension.h>\n";
@@ -126,11 +191,13 @@ Status Precompiled::make(Headers headers, const Flags& flags, const fs::path& fo
 
   const Stopwatch watch;
   if (headers == Headers::kFull)
-    log::info("real torch headers: precompiling them in the background (once a class of flags, about 80 CPU-seconds)");
-  // A full one is background work: it takes what nobody else wants.
+    log::info("real torch headers: precompiling them (once a class of flags, about 100 CPU-seconds)");
+  // Both the driver and the compiler that it starts die with whoever started them, also when we are killed.
   std::vector<std::string> command;
-  if (headers == Headers::kFull) command = {"/usr/bin/nice", "-n", "19"};
+  const bool mortal = fs::exists(kSetpriv);
+  if (mortal) command = {kSetpriv, "--pdeathsig", "KILL"};
   command.push_back(compiler_);
+  if (mortal) command.insert(command.end(), {"-wrapper", std::string(kSetpriv) + ",--pdeathsig,KILL"});
   for (const std::string& flag : unit_flags(headers, Places::on_host(kit_, dir_))) command.push_back(flag);
   for (const std::string& flag : class_flags(flags, kit_)) command.push_back(flag);
   const std::string output = header.string() + ".gch";
@@ -149,6 +216,7 @@ Status Precompiled::make(Headers headers, const Flags& flags, const fs::path& fo
   fs::permissions(output, fs::perms(0644));
   fs::permissions(header, fs::perms(0644));
   std::error_code error;
+  fs::remove(work.path() / "owner", error);
   fs::rename(work.path(), folder, error);
   if (error) return fail("io", folder.string() + ": " + error.message());
   log::debug("precompiled " + folder.filename().string() + " in " + std::to_string(watch.seconds()) + " s");

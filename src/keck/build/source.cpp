@@ -86,9 +86,10 @@ void each_word(std::string_view text, Use use) {
   }
 }
 
-void read_directive(std::string_view line, Mentions* mentions) {
+// True for an include, whose line holds no names.
+bool read_directive(std::string_view line, Mentions* mentions) {
   size_t i = line.find_first_not_of(" \t", 1);
-  if (i == std::string_view::npos) return;
+  if (i == std::string_view::npos) return false;
   size_t j = i;
   while (j < line.size() && word_part(line[j])) ++j;
   const std::string_view name = line.substr(i, j - i);
@@ -102,10 +103,13 @@ void read_directive(std::string_view line, Mentions* mentions) {
     } else {
       mentions->includes.emplace_back(rest.substr(open + 1, end - open - 1));
     }
-  } else if (name == "if" || name == "ifdef" || name == "ifndef" || name == "elif" || name == "elifdef" ||
-             name == "elifndef") {
+    return !mentions->computed_include;
+  }
+  if (name == "if" || name == "ifdef" || name == "ifndef" || name == "elif" || name == "elifdef" ||
+      name == "elifndef") {
     each_word(rest, [&](std::string_view word) { mentions->tested.emplace(word); });
   }
+  return false;
 }
 
 bool torch_folder(std::string_view include) {
@@ -114,11 +118,33 @@ bool torch_folder(std::string_view include) {
                      [&](std::string_view f) { return include.substr(0, f.size()) == f; });
 }
 
+void read_words(std::string_view text, Mentions* mentions) {
+  std::string_view last, before;
+  each_word(text, [&](std::string_view word) {
+    mentions->words.emplace(word);
+    const auto at = static_cast<size_t>(word.data() - text.data());
+    const size_t left = at == 0 ? std::string_view::npos : text.find_last_not_of(" \t\n", at - 1);
+    const size_t right = text.find_first_not_of(" \t\n", at + word.size());
+    const bool after =
+        left != std::string_view::npos &&
+        (text[left] == '.' || text.substr(left - (left > 0), 2) == "->" || text.substr(left - (left > 0), 2) == "::");
+    const bool opens = right != std::string_view::npos && (text[right] == '(' || text[right] == '<');
+    if (after || opens) mentions->reached.emplace(word);
+    if (last == "namespace" && before == "using") mentions->opened.emplace(word);
+    // class X : …, class X final : …
+    const bool head = last == "struct" || last == "class" || word == "final";
+    if (head && right != std::string_view::npos && text[right] == ':' && text.substr(right, 2) != "::")
+      mentions->bases = true;
+    before = last;
+    last = word;
+  });
+}
+
 }  // namespace
 
 Mentions mentions_of(std::string_view source) {
   Mentions mentions;
-  const std::string text = bare_text(source);
+  std::string text = bare_text(source);
   int depth = 0;
   bool below_zero = false, braces_in_directives = false, conditional = false;
   for (size_t begin = 0; begin < text.size();) {
@@ -127,9 +153,10 @@ Mentions mentions_of(std::string_view source) {
     const size_t first = line.find_first_not_of(" \t");
     if (first != std::string_view::npos && line[first] == '#') {
       const size_t tested = mentions.tested.size();
-      read_directive(line.substr(first), &mentions);
+      const bool include = read_directive(line.substr(first), &mentions);
       conditional = conditional || mentions.tested.size() != tested;
       braces_in_directives = braces_in_directives || line.find_first_of("{}") != std::string_view::npos;
+      if (include) std::fill(text.begin() + static_cast<long>(begin), text.begin() + static_cast<long>(end), ' ');
     } else {
       for (const char c : line) {
         depth += c == '{' ? 1 : c == '}' ? -1 : 0;
@@ -139,35 +166,57 @@ Mentions mentions_of(std::string_view source) {
     begin = end + 1;
   }
   mentions.unclosed = (depth != 0 || below_zero) && !braces_in_directives && !conditional;
-  std::string_view last, before;
-  each_word(text, [&](std::string_view word) {
-    mentions.words.emplace(word);
-    if (last == "namespace" && before == "using") mentions.opened.emplace(word);
-    before = last;
-    last = word;
-  });
+  read_words(text, &mentions);
   return mentions;
 }
 
 std::string source_name(size_t index) { return "cpp_sources[" + std::to_string(index) + "]"; }
 
-std::string unit_of(const BuildRequest& request) {
-  std::string unit;
+std::vector<std::string> units_of(const BuildRequest& request) {
+  const auto line_of = [](const std::string& name) { return "#line 1 \"" + name + "\"\n"; };
+  std::vector<std::string> units;
   for (size_t i = 0; i < request.cpp_sources.size(); ++i) {
+    if (units.empty() || !request.implicit_headers) units.emplace_back();
+    std::string& unit = units.back();
     // A source that ends in a backslash swallows the line that follows it, as it would in load_inline's own file.
-    const bool spliced = !unit.empty() && unit.size() > 1 && unit[unit.size() - 2] == '\\';
-    if (!spliced) unit += "#line 1 \"" + source_name(i) + "\"\n";
-    unit += request.cpp_sources[i];
-    unit += '\n';
+    const bool spliced = unit.size() > 1 && unit[unit.size() - 2] == '\\';
+    if (!spliced) unit += line_of(source_name(i));
+    unit += request.cpp_sources[i] + '\n';
   }
   if (!request.functions.empty()) {
-    unit += "#line 1 \"functions\"\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n";
+    if (units.empty()) units.emplace_back();
+    std::string& unit = units.back();
+    unit += line_of("functions") + "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n";
     for (const std::string& f : request.functions)
       unit += "m.def(\"" + f + "\", torch::wrap_pybind_function(" + f + "), \"" + f + "\");\n";
     unit += "}\n";
   }
-  return unit;
+  return units;
 }
+
+bool extension_comes_first(const std::string& source) {
+  const Mentions mentions = mentions_of(source);
+  const auto& all = mentions.includes;
+  const auto at = std::find(all.begin(), all.end(), "torch/extension.h");
+  if (at == all.end() || mentions.computed_include || std::any_of(all.begin(), at, torch_folder)) return false;
+  // Nothing before it that could change what it means.
+  const std::string before = bare_text(source.substr(0, source.find("torch/extension.h")));
+  return before.find("#define") == std::string::npos && before.find("# define") == std::string::npos &&
+         before.find("#undef") == std::string::npos && before.find("#if") == std::string::npos;
+}
+
+namespace {
+
+// Whether torch has this header; where it is not known where torch is, it has.
+bool torch_has(const Kit& kit, const std::string& include) {
+  if (kit.torch_include.empty()) return true;
+  std::error_code error;
+  for (const fs::path& folder : {kit.torch_include, kit.torch_include / "torch/csrc/api/include"})
+    if (fs::exists(folder / include, error)) return true;
+  return false;
+}
+
+}  // namespace
 
 std::string needs_full(const Mentions& mentions, const Kit& kit, std::vector<std::string>* forwarders) {
   for (const char* word : {"__has_include", "__has_include_next", "requires"})
@@ -176,7 +225,7 @@ std::string needs_full(const Mentions& mentions, const Kit& kit, std::vector<std
   for (const std::string& include : mentions.includes) {
     if (kit.brought.has(include)) {
       forwarders->push_back(include);
-    } else if (torch_folder(include)) {
+    } else if (torch_folder(include) && torch_has(kit, include)) {
       return "includes " + include;
     }
   }

@@ -28,6 +28,14 @@ TEST(Mentions, DirectivesAreRead) {
   EXPECT_TRUE(mentions_of("#include HEADER\n").computed_include);
 }
 
+TEST(Mentions, ThePathOfAHeaderIsNoName) {
+  const Mentions m = mentions_of("#include <torch/extension.h>\n#define F(x) include<x>\nint y;\n");
+  EXPECT_EQ(m.words.count("extension"), 0U);
+  EXPECT_EQ(m.words.count("torch"), 0U);
+  EXPECT_EQ(m.words.count("x"), 1U);
+  EXPECT_EQ(m.words.count("y"), 1U);
+}
+
 TEST(Mentions, AQuoteInACommentOrANumberOpensNothing) {
   EXPECT_EQ(mentions_of("// it's\nint after;\n").words.count("after"), 1u);
   EXPECT_EQ(mentions_of("int a = 1'000'000; int after;\n").words.count("after"), 1u);
@@ -38,12 +46,26 @@ TEST(Unit, JoinsSourcesAsTorchDoes) {
   BuildRequest request;
   request.cpp_sources = {"int a;", "int b;"};
   request.functions = {"f"};
-  EXPECT_EQ(unit_of(request),
-            "#line 1 \"cpp_sources[0]\"\nint a;\n#line 1 \"cpp_sources[1]\"\nint b;\n#line 1 \"functions\"\n"
-            "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\nm.def(\"f\", torch::wrap_pybind_function(f), \"f\");\n}\n");
+  EXPECT_THAT(
+      units_of(request),
+      ElementsAre(
+          "#line 1 \"cpp_sources[0]\"\nint a;\n#line 1 \"cpp_sources[1]\"\nint b;\n#line 1 \"functions\"\n"
+          "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\nm.def(\"f\", torch::wrap_pybind_function(f), \"f\");\n}\n"));
   request.functions.clear();
   request.cpp_sources = {"// ends in a backslash \\", "int b;"};
-  EXPECT_EQ(unit_of(request), "#line 1 \"cpp_sources[0]\"\n// ends in a backslash \\\nint b;\n");
+  EXPECT_THAT(units_of(request), ElementsAre("#line 1 \"cpp_sources[0]\"\n// ends in a backslash \\\nint b;\n"));
+}
+
+TEST(Unit, FilesOfLoadStayApart) {
+  BuildRequest request;
+  request.implicit_headers = false;
+  request.cpp_sources = {"static int a;", "static int a;"};
+  EXPECT_THAT(units_of(request), ElementsAre("#line 1 \"cpp_sources[0]\"\nstatic int a;\n",
+                                             "#line 1 \"cpp_sources[1]\"\nstatic int a;\n"));
+  EXPECT_TRUE(extension_comes_first("#include <vector>\n#include <torch/extension.h>\n#define A 1\n"));
+  EXPECT_FALSE(extension_comes_first("#define private public\n#include <torch/extension.h>\n"));
+  EXPECT_FALSE(extension_comes_first("#include <ATen/ATen.h>\n#include <torch/extension.h>\n"));
+  EXPECT_FALSE(extension_comes_first("int a;\n"));
 }
 
 // A kit of a few words, in place of the fifty thousand of the real headers.

@@ -26,10 +26,19 @@ std::vector<std::string> unit_flags(Headers headers, const Places& places);
 // Of the candidate's flags, those that change what a precompiled header holds; macros that no header names do not.
 std::vector<std::string> class_flags(const Flags& flags, const Kit& kit);
 
+// The programs of a build.
+struct Tools {
+  std::string compiler;
+  std::string linker;  // as -fuse-ld= names it
+};
+// The first of these that this host has ("mold": /usr/bin/ld.mold). Error "toolchain" names them.
+Result<std::string> find_linker(const std::vector<std::string>& names);
+
 struct Unit {
   Headers headers = Headers::kSlim;
-  std::string name;  // module, a C identifier
-  std::string text;
+  std::string name;                     // module, a C identifier
+  std::vector<std::string> texts;       // compiled each by itself, linked together
+  bool includes_first = true;           // <torch/extension.h>, precompiled or not, before the text
   std::vector<std::string> sources;     // shown by g++ beside its messages
   std::vector<std::string> forwarders;  // headers that are there already: empty files
   std::string precompiled;              // name of the folder with kz_unit.h in Places::precompiled; empty: without
@@ -37,20 +46,20 @@ struct Unit {
 };
 
 struct CompileLimits {
-  double cpu_seconds = 120, wall_seconds = 240;
+  double cpu_seconds = 120, wall_seconds = 600;  // the wall only ends what does not compute
   uint64_t memory_bytes = 4ULL << 30;
 };
 
 struct Compiled {
   bool ok = false;
   std::string output;  // of the compiler
-  std::string reason;  // "" | "timeout" | "memory" | "toolchain"
+  std::string reason;  // "" | "timeout" (of CPU) | "memory" (files too) | "toolchain": not the source's doing
   Fd object;           // sealed memfd
   double cpu_seconds = 0;
 };
 
 // Error "host" when the sandbox failed.
-Result<Compiled> compile_unit(sandbox::SlotPool& pool, const std::string& compiler, const Unit& unit,
-                              const Flags& flags, const Places& places, const CompileLimits& limits);
+Result<Compiled> compile_unit(sandbox::SlotPool& pool, const Tools& tools, const Unit& unit, const Flags& flags,
+                              const Places& places, const CompileLimits& limits);
 
 }  // namespace kz::keck
