@@ -3,6 +3,7 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
@@ -110,15 +111,20 @@ Result<std::string> Server::once(const std::string& method, const std::string& p
     request.headers.emplace("Content-Type", "application/json");
   }
   if (!key_.empty()) request.headers.emplace("Authorization", "Bearer " + key_);
+  const Stopwatch watch;
   const auto reply = client.send(request);
   again = !reply || reply->status == 429 || reply->status == 502 || reply->status == 503;
   if (!reply) {
     again = reply.error() == httplib::Error::Connection;
-    const std::string what = reply.error() == httplib::Error::Read
-                                 ? "no answer within " + std::to_string(static_cast<int>(options_.timeout_s)) + " s"
-                                 : httplib::to_string(reply.error());
-    return fail("connect",
-                "cannot reach the model server at " + address_.origin + " (" + what + "): is it running there?");
+    if (reply.error() == httplib::Error::Read) {
+      const bool late = watch.seconds() >= options_.timeout_s;
+      return fail("connect", "the model server at " + address_.origin +
+                                 (late ? " gave no answer within " + std::to_string(std::lround(options_.timeout_s)) +
+                                             " s: ask for fewer --max-new-tokens, or see whether it still works"
+                                       : " broke off its answer: does it still run?"));
+    }
+    return fail("connect", "cannot reach the model server at " + address_.origin + " (" +
+                               httplib::to_string(reply.error()) + "): is it running there?");
   }
   if (reply->status == 200) return reply->body;
   const std::string place =
@@ -126,15 +132,19 @@ Result<std::string> Server::once(const std::string& method, const std::string& p
   if (reply->status == 401 || reply->status == 403) return fail("auth", place + ": set KERNELZERO_API_KEY");
   if (reply->status == 404)
     return fail("protocol", place + ": is it an OpenAI-compatible server, and the model's name right?");
-  return fail(again ? "busy" : "request", place);
+  if (again) return fail("busy", place + ": it is loading or busy, try again later");
+  return fail("request", place);
 }
 
 Result<std::string> Server::call(const std::string& method, const std::string& path, const std::string& body) const {
-  const double until = steady_seconds() + (method == "GET" ? std::min(5.0, options_.retry_s) : options_.retry_s);
+  // A first question to an address where nobody listens is a mistake; a server that is there may be loading its model.
+  const double begin = steady_seconds();
+  const double patience = method == "GET" ? std::min(5.0, options_.retry_s) : options_.retry_s;
   for (double pause = 0.25;; pause = std::min(8.0, pause * 2)) {
     bool again = false;
     auto reply = once(method, path, body, again);
-    if (reply || !again || steady_seconds() + pause > until) return reply;
+    const double limit = !reply && reply.error().code == "busy" ? options_.retry_s : patience;
+    if (reply || !again || steady_seconds() + pause > begin + limit) return reply;
     std::this_thread::sleep_for(std::chrono::duration<double>(pause));
   }
 }

@@ -19,7 +19,12 @@ using testing::HasSubstr;
 class OpenAiTest : public testing::Test {
  protected:
   void SetUp() override {
-    server_.Get("/v1/models", [](const httplib::Request&, httplib::Response& r) {
+    server_.Get("/v1/models", [this](const httplib::Request&, httplib::Response& r) {
+      if (loading_-- > 0) {
+        r.status = 503;
+        r.set_content(R"({"error": {"message": "Loading model", "code": 503}})", "application/json");
+        return;
+      }
       r.set_content(R"({"data": [{"id": "m1"}]})", "application/json");
     });
     server_.Post("/v1/chat/completions", [this](const httplib::Request& q, httplib::Response& r) { chat_(q, r); });
@@ -44,6 +49,7 @@ class OpenAiTest : public testing::Test {
 
   std::function<void(const httplib::Request&, httplib::Response&)> chat_ = [](const httplib::Request&,
                                                                               httplib::Response&) {};
+  std::atomic<int> loading_{0};  // questions for the models that are answered by 503
   httplib::Server server_;
   int port_ = 0;
   std::thread thread_;
@@ -91,6 +97,16 @@ TEST_F(OpenAiTest, BusyServersAreAskedAgain) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST_F(OpenAiTest, AServerThatLoadsItsModelIsWaitedFor) {
+  loading_ = 1;
+  const auto impatient = open_server({.url = url(), .retry_s = 0});
+  ASSERT_FALSE(impatient);
+  EXPECT_THAT(impatient.error().message, HasSubstr("answers 503: Loading model: it is loading or busy"));
+  loading_ = 5;  // pauses of 7.75 s: longer than an address where nobody listens is given
+  const auto server = open_server({.url = url()});
+  EXPECT_TRUE(server) << server.error().message;
+}
+
 TEST_F(OpenAiTest, OneFailureIsOneCompletionsError) {
   chat_ = [](const httplib::Request& q, httplib::Response& r) {
     if (q.body.find("question 1") != std::string::npos) {
@@ -109,6 +125,15 @@ TEST_F(OpenAiTest, OneFailureIsOneCompletionsError) {
   out = (*server)->generate({prompts(2)[1]}, {});
   ASSERT_FALSE(out) << "nothing at all came back";
   EXPECT_EQ(out.error().code, "request");
+}
+
+TEST_F(OpenAiTest, ALateServerIsNotOneThatIsGone) {
+  chat_ = [](const httplib::Request&, httplib::Response&) { std::this_thread::sleep_for(std::chrono::seconds(3)); };
+  const auto server = open_server({.url = url(), .timeout_s = 1});
+  ASSERT_TRUE(server) << server.error().message;
+  const auto out = (*server)->generate(prompts(1), {});
+  ASSERT_FALSE(out);
+  EXPECT_THAT(out.error().message, HasSubstr("no answer within 1 s: ask for fewer --max-new-tokens"));
 }
 
 TEST_F(OpenAiTest, StrangeReplies) {
