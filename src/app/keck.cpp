@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/keck/commands.h"
+#include "app/text_io.h"
 #include "base/log.h"
 #include "keck/sandbox/capabilities.h"
 
@@ -64,6 +65,15 @@ void add_doctor(CLI::App& app, DoctorCommand& doctor) {
   command->add_flag("--json", doctor.json, "print it as JSON");
 }
 
+int run(const CLI::App& app, const ServeCommand& serve, const CheckCommand& check,
+        const CheckModuleCommand& check_module, const DoctorCommand& doctor) {
+  if (app.got_subcommand("serve")) return kz::keck::serve(serve);
+  if (app.got_subcommand("check")) return kz::keck::check(check);
+  if (app.got_subcommand("check-module")) return kz::keck::check_module(check_module);
+  if (app.got_subcommand("doctor")) return kz::keck::doctor(doctor);
+  return kz::keck::openapi();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,9 +99,7 @@ int main(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
     return complain({"usage", std::string(e.what()) + " (keck --help shows the usage)"});
   }
-  if (app.got_subcommand("serve")) return kz::keck::serve(serve);
-  if (app.got_subcommand("check")) return kz::keck::check(check);
-  if (app.got_subcommand("check-module")) return kz::keck::check_module(check_module);
-  if (app.got_subcommand("doctor")) return kz::keck::doctor(doctor);
-  return kz::keck::openapi();
+  const int code = run(app, serve, check, check_module, doctor);
+  const auto written = kz::app::flush_output();
+  return written ? code : complain(written.error());
 }

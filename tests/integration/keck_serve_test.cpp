@@ -130,6 +130,25 @@ TEST_F(KeckServe, SigtermDrainsAndTheNextDaemonGoesOn) {
   }
 }
 
+// A command that starts a server of its own does not first do what a killed one had asked for.
+TEST_F(KeckServe, AnOwnServerForgetsWhatAnEarlierOwnerLeft) {
+  LocalServer server = start();
+  std::vector<BatchRow> rows;
+  for (int i = 0; i < 12; ++i) rows.push_back({std::to_string(i), to_json(request(std::to_string(i + 2) + " * v"))});
+  ASSERT_TRUE(client(server).submit_batch("abandoned-batch", rows));
+  ::kill(server.pid(), SIGKILL);
+  options_.resume_jobs = false;
+  server = start();
+  std::map<std::string, int> states;
+  for (uint64_t cursor = 0, seen = 0; seen < rows.size();) {
+    const auto items = client(server).poll_batch("abandoned-batch", cursor, 60);
+    ASSERT_TRUE(items) << items.error().message;
+    ASSERT_FALSE(items->empty()) << "it runs them";
+    for (const auto& item : *items) cursor = item.sequence, ++seen, ++states[item.state];
+  }
+  EXPECT_GE(states["cancelled"], 6);
+}
+
 TEST_F(KeckServe, ItsOwnerTakesItAlong) {
   int pipes[2];
   ASSERT_EQ(::pipe(pipes), 0);

@@ -20,9 +20,12 @@ Layout test_layout() {
   std::abort();
 }
 
-Ran run_keck(const std::vector<std::string>& arguments) {
+Ran run_keck(const std::vector<std::string>& arguments) { return run_program("keck", arguments); }
+
+Ran run_program(const std::string& name, const std::vector<std::string>& arguments, const std::string& output) {
   const TempDir folder = *TempDir::make(fs::temp_directory_path(), "kdaemon_run");
-  const std::string program = test_layout().bin / "keck", out = folder.path() / "out", err = folder.path() / "err";
+  const std::string program = test_layout().bin / name,
+                    out = output.empty() ? (folder.path() / "out").string() : output, err = folder.path() / "err";
   std::vector<std::string> words = arguments;
   words.insert(words.begin(), program);
   std::vector<char*> argv;
@@ -44,7 +47,7 @@ Ran run_keck(const std::vector<std::string>& arguments) {
   int status = 0;
   ::waitpid(pid, &status, 0);
   ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  ran.out = read_file(out).value_or("");
+  if (output.empty()) ran.out = read_file(out).value_or("");
   ran.err = read_file(err).value_or("");
   return ran;
 }

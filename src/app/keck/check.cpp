@@ -7,6 +7,7 @@
 #include "app/keck/files.h"
 #include "app/keck/judge_here.h"
 #include "app/keck/print.h"
+#include "app/text_io.h"
 
 namespace kz::keck {
 namespace {
@@ -43,9 +44,9 @@ Status keep(const fs::path& folder, const EvaluationRequest& request, const Verd
 
 int check(const CheckCommand& command) {
   EvaluationRequest request;
-  auto module = read_source(command.module);
+  auto module = app::read_source(command.module);
   if (!module) return complain(module.error());
-  auto candidate = read_source(command.candidate);
+  auto candidate = app::read_source(command.candidate);
   if (!candidate) return complain(candidate.error());
   request.module = std::move(*module);
   request.candidate = std::move(*candidate);

@@ -6,6 +6,7 @@
 #include "app/keck/files.h"
 #include "app/keck/judge_here.h"
 #include "app/keck/print.h"
+#include "app/text_io.h"
 
 namespace kz::keck {
 namespace {
@@ -23,7 +24,7 @@ Result<ModuleReport> judge(const CheckModuleCommand& command, const ModuleReques
 }  // namespace
 
 int check_module(const CheckModuleCommand& command) {
-  auto module = read_source(command.module);
+  auto module = app::read_source(command.module);
   if (!module) return complain(module.error());
   const ModuleRequest request{std::move(*module), command.apis, command.seed};
   const auto report = judge(command, request);

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "app/kernelzero/ask.h"
+#include "app/text_io.h"
 #include "base/progress.h"
 
 namespace kz::app {
@@ -91,11 +92,19 @@ Result<int> run(const CodeCommand& command) {
     std::fprintf(stderr, "%d of %d right; printed: %s\n", right, scored,
                  describe(loop.book.verdict(index).verdict).c_str());
   } else {
-    std::map<std::string, int> reasons;
-    for (const auto& s : samples) ++reasons[s.reason];
+    // Each reason with how often, and Keck's words for its first case.
+    std::map<std::string, std::pair<int, std::string>> reasons;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      auto& [n, words] = reasons[samples[i].reason];
+      if (n++ == 0 && samples[i].verdict > 0) words = loop.book.verdict(i).verdict.message;
+    }
     std::string text;
-    for (const auto& [reason, n] : reasons) text += (text.empty() ? "" : ", ") + std::to_string(n) + " " + reason;
-    std::fprintf(stderr, "none of %d kernels is right: %s\n", static_cast<int>(samples.size()), text.c_str());
+    for (const auto& [reason, what] : reasons) {
+      text += (text.empty() ? "" : ", ") + std::to_string(what.first) + " " + reason;
+      if (!what.second.empty()) text += " (" + what.second + ")";
+    }
+    std::fprintf(stderr, "%s: none of %d kernels is right: %s\n", command.module.c_str(),
+                 static_cast<int>(samples.size()), text.c_str());
   }
   if (right > 0) return static_cast<int>(kExitDone);
   return static_cast<int>(scored > 0 ? kExitNot : kExitUnscored);

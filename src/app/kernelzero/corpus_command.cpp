@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 
 #include "app/kernelzero/support.h"
@@ -30,6 +33,17 @@ corpus::Validate validator(const Keck& keck) {
   };
 }
 
+// Whether rows can be left there, before hours of verdicts. A device or a pipe is no place: files are replaced whole.
+Status check_place(const fs::path& file) {
+  if (fs::exists(file) && !fs::is_regular_file(file))
+    return fail("file", file.string() + " is no regular file: name a file to write the rows to");
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder)) return fail("file", folder.string() + " is no folder: make it first");
+  if (::access(folder.c_str(), W_OK) != 0)
+    return fail("file", folder.string() + ": " + errno_text(errno) + ": check the permissions");
+  return {};
+}
+
 void print(const corpus::CorpusReport& report, bool json) {
   if (json) {
     std::printf("%s\n", dump_json(corpus::to_json(report), 1).c_str());
@@ -51,6 +65,7 @@ int corpus_make(const CorpusCommand& command) {
   options.backends = command.backends;
   options.chain.families = command.families;
   if (const auto ok = corpus::check_options(options.chain); !ok) return complain(ok.error());
+  if (const auto ok = check_place(command.file); !ok) return complain(ok.error());
   const auto keck = open_keck(command.where.server, command.where.workers, *layout);
   if (!keck) return complain(keck.error());
   const auto report = corpus::write_corpus(command.file, options, validator(*keck));

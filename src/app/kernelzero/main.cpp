@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/kernelzero/commands.h"
+#include "app/text_io.h"
 #include "base/log.h"
 
 namespace {
@@ -115,9 +116,8 @@ void add_corpus(CLI::App& app, CorpusCommand& corpus) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+// The exit code of the command that was asked for.
+int run(int argc, char** argv) {
   kz::log::set_name("kernelzero");
   CLI::App app(
       "Two language models that make each other better at writing kernels.\n"
@@ -177,4 +177,12 @@ int main(int argc, char** argv) {
   }
   auto* corpus = app.get_subcommand("corpus");
   return corpus->got_subcommand("make") ? kz::app::corpus_make(corpus_command) : kz::app::corpus_check(corpus_command);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int code = run(argc, argv);
+  const auto written = flush_output();
+  return written ? code : complain(written.error());
 }

@@ -13,8 +13,8 @@
 namespace kz::app {
 namespace {
 
-// The parent of a process, from /proc/PID/stat; 0 when it is gone. The name in parentheses may hold anything. Files of a
-// process that dies meanwhile fail in the middle of a read: read_file says so by a value, where a stream would throw.
+// The parent of a process, from /proc/PID/stat; 0 when it is gone. The name in parentheses may hold anything. Files of
+// a process that dies meanwhile fail in the middle of a read: read_file says so by a value, where a stream would throw.
 int parent_of(const fs::path& folder) {
   const std::string text = read_file(folder / "stat").value_or("");
   const size_t end = text.rfind(')');

@@ -2,6 +2,7 @@
 
 #include "app/kernelzero/support.h"
 #include "lm/model_config.h"
+#include "lm/safetensors.h"
 #include "lm/tokenizer.h"
 
 namespace kz::app {
@@ -10,6 +11,7 @@ namespace {
 Result<Json> describe(const fs::path& folder) {
   KZ_ASSIGN(const auto config, lm::load_model_config(folder));
   KZ_ASSIGN(const auto tokenizer, lm::Tokenizer::load(folder));
+  KZ_TRY(lm::WeightFile::open(folder).map([](const auto&) {}));  // a damaged file is not a model
   KZ_ASSIGN(const auto format, evolve::prompt_format("auto", folder));
   uintmax_t bytes = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {

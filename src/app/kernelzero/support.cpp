@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/text.h"
 #include "lm/engine.h"
 #include "lm/openai.h"
 
@@ -25,12 +24,6 @@ fs::path find_path(const std::string& path, const Layout& layout) {
   return fs::exists(below) ? below : fs::path(path);
 }
 
-Result<std::string> read_source(const fs::path& path) {
-  KZ_ASSIGN(std::string text, read_file(path, 1 << 20));
-  if (!valid_utf8(text)) return fail("file", path.string() + ": not UTF-8: save it as UTF-8");
-  return text;
-}
-
 Result<Keck> open_keck(const std::string& url, int workers, const Layout& layout, const std::string& token) {
   Keck out;
   keck::ClientOptions options;
@@ -46,6 +39,11 @@ Result<Keck> open_keck(const std::string& url, int workers, const Layout& layout
     options.token.clear();
   } else {
     options.url = url;
+    // A wrong address is known before the work, not after a minute of retries at each question.
+    keck::ClientOptions first = options;
+    first.retry_s = 5;
+    KZ_ASSIGN(const auto probe, keck::Client::make(first));
+    KZ_TRY(probe.get("/healthz").map([](const auto&) {}));
   }
   KZ_ASSIGN(auto client, keck::Client::make(options));
   out.client = client;

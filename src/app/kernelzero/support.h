@@ -16,9 +16,6 @@ namespace kz::app {
 // A path as given, else below the program's own root (configs/demo.toml works from any folder).
 fs::path find_path(const std::string& path, const Layout& layout);
 
-// A Python source that a user names: at most 1 MiB of UTF-8. Errors "io", "file".
-Result<std::string> read_source(const fs::path& path);
-
 // Keck for one command. The token of a server of others comes from KECK_TOKEN: an argument would show in the process
 // list.
 struct Keck {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "app/kernelzero/run_cli.h"
+#include "app/kernelzero/run_numbers.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/random.h"
 
 namespace kz::app {
@@ -21,29 +21,6 @@ class TinyTest : public testing::Test {
   std::vector<std::string> start(const std::string& name, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> out = {"evolve", "configs/tiny.toml", "--runs", runs(name)};
     out.insert(out.end(), more.begin(), more.end());
-    return out;
-  }
-
-  // Everything that must repeat: the summary without time and memory, and every rollout with its reward.
-  static std::string numbers(const fs::path& run) {
-    const auto text = read_file(run / "summary.json");
-    if (!text) return "no summary";
-    Json summary = Json::parse(*text);
-    summary.erase("wall_s");
-    summary.erase("peak_rss_mb");
-    std::string out = summary.dump(1);
-    SQLite::Database db((run / "run.db").string());
-    for (const char* sql :
-         {"SELECT step, role, grp, member, source, outcome, right, reward, advantage, logprob_sum FROM rollouts ORDER "
-          "BY id",
-          "SELECT step, name, value FROM metrics WHERE name NOT LIKE 'time/%' ORDER BY step, name",
-          "SELECT evaluation, task, kind, member, source, right FROM evaluation_samples ORDER BY 1, 2, 3, 4"}) {
-      SQLite::Statement q(db, sql);
-      while (q.executeStep()) {
-        for (int i = 0; i < q.getColumnCount(); ++i) out += std::string(q.getColumn(i).getText("NULL")) + "|";
-        out += "\n";
-      }
-    }
     return out;
   }
 
@@ -77,7 +54,7 @@ TEST_F(TinyTest, KilledOnceAndReplayed) {
   again.insert(again.end(), {"--replay", run_of("first").string()});
   const Ran ran = run_cli(again);
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_EQ(numbers(run_of("first")), numbers(run_of("replayed")));
+  EXPECT_EQ(run_numbers(run_of("first")), run_numbers(run_of("replayed")));
   SQLite::Database db((run_of("first") / "run.db").string());
   EXPECT_GT(db.execAndGet("SELECT COUNT(*) FROM verdicts WHERE right").getInt(), 0)
       << "nothing was right: no test of anything";
@@ -94,7 +71,7 @@ TEST_F(TinySlowTest, TenKills) {
   ASSERT_EQ(calm.exit_code, 0) << calm.err;
   // Short enough that ten such spans, each with a start of Keck, do not finish the run.
   EXPECT_GE(kill_and_resume("killed", {}, 10, 0.6 * watch.seconds(), 11), 8);
-  EXPECT_EQ(numbers(run_of("calm")), numbers(run_of("killed")));
+  EXPECT_EQ(run_numbers(run_of("calm")), run_numbers(run_of("killed")));
 }
 
 }  // namespace
