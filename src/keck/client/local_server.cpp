@@ -87,6 +87,7 @@ Result<LocalServer> LocalServer::start(const LocalServerOptions& options) {
       "--state",          state.string(), "--port-file", port_file.string(),
       "--die-with-parent"};
   if (options.workers > 0) words.insert(words.end(), {"--workers", std::to_string(options.workers)});
+  if (!options.resume_jobs) words.insert(words.end(), {"--set", "journal.resume=false"});
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
