@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "keck/judge/compare.h"
 #include "keck/judge/tensor.h"
+#include "keck/judge/transform.h"
 
 namespace kz::keck {
 namespace {
@@ -277,6 +278,30 @@ RC_GTEST_PROP(Compare, AGrossErrorAnywhereIsSeen, (uint64_t seed)) {
       strict(tensor(Dtype::kFloat32, {length}, truth), &oracle, tensor(Dtype::kFloat32, {length}, wrong));
   RC_ASSERT(!c.equal);
   RC_ASSERT(c.first_mismatch->index.at(0) == static_cast<int64_t>(at));
+}
+
+// A candidate that overflows at one sign alone must meet that sign, whatever the seed; data of one sign keep it.
+TEST(OtherValues, OutliersHaveTheSignsOfTheData) {
+  std::vector<double> both, above;
+  for (int i = 0; i < 24; ++i) {
+    both.push_back(std::sin(7 * i + 1));
+    above.push_back(1.5 + both.back());
+  }
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Rng rng(seed);
+    const auto range = [&](const std::vector<double>& x) {
+      const auto changed = with_other_values(tensor(Dtype::kFloat64, {24}, x), OtherValues::kOutliers, rng);
+      const std::vector<double> y = to_doubles(Dtype::kFloat64, *changed.value().bytes);
+      const auto [low, high] = std::minmax_element(y.begin(), y.end());
+      return std::pair(*low, *high);
+    };
+    const auto [low, high] = range(both);
+    EXPECT_LT(low, -100) << seed;
+    EXPECT_GT(high, 100) << seed;
+    const auto [least, most] = range(above);
+    EXPECT_GT(least, 0) << seed;
+    EXPECT_GT(most, 100) << seed;
+  }
 }
 
 }  // namespace

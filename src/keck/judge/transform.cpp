@@ -48,13 +48,17 @@ void shuffle_within_range(std::vector<double>& x, Rng& rng) {
   for (double& v : x) v = centre + scale * (v - centre);
 }
 
+// Data of both signs get outliers of both, whatever the seed: an exp without its maximum overflows at one sign alone.
 void plant_outliers(std::vector<double>& x, Rng& rng) {
-  const size_t count = std::max<size_t>(1, x.size() / 256);
-  double largest = 0;
-  for (double v : x) largest = std::max(largest, std::fabs(v));
+  const auto [low, high] = std::minmax_element(x.begin(), x.end());
+  const bool negative = *low < 0, positive = *high > 0;
+  const double largest = std::max(std::fabs(*low), std::fabs(*high));
+  const size_t count = std::max<size_t>(negative && positive ? 2 : 1, x.size() / 256);
   for (size_t i = 0; i < count; ++i) {
-    double& v = x[rng.below(x.size())];
-    v = std::copysign(kOutlier * largest, v);
+    size_t place = rng.below(x.size());
+    while (std::fabs(x[place]) > largest) place = (place + 1) % x.size();  // taken
+    const bool below_zero = negative && (!positive || i % 2 == 1);
+    x[place] = below_zero ? -kOutlier * largest : kOutlier * largest;
   }
 }
 
