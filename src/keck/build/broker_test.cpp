@@ -115,7 +115,7 @@ TEST_F(BrokerTest, AHostFileIsNotThere) {
   const auto include =
       broker->build(request_of("#include \"/etc/hostname\"\nat::Tensor f(at::Tensor x) { return x; }"));
   EXPECT_FALSE(include.ok);
-  EXPECT_THAT(include.fallback, HasSubstr("include"));
+  EXPECT_THAT(include.log, AnyOf(HasSubstr("No such file"), HasSubstr("Permission denied")));
   const auto incbin = broker->build(
       request_of("__asm__(\".incbin \\\"/etc/hostname\\\"\");\nat::Tensor f(at::Tensor x) { return x; }"));
   EXPECT_FALSE(incbin.ok);
@@ -134,7 +134,8 @@ TEST_F(BrokerTest, BombsEndAtALimit) {
   EXPECT_FALSE(itself.ok);
   const auto array = broker->build(request_of("char a[1ull << 36] = {1};\nint f(double x) { return a[(int)x]; }"));
   EXPECT_FALSE(array.ok);
-  EXPECT_THAT(array.reason, AnyOf("memory", "compile_error", "link_error", "timeout"));
+  // `as` writes more than a file may hold and dies by the signal for that, or the linker finds no room.
+  EXPECT_THAT(array.reason, AnyOf("memory", "link_error")) << array.log << array.fallback;
   std::string macros = "#define A0 x + x\n";
   for (int i = 1; i < 34; ++i)
     macros += "#define A" + std::to_string(i) + " A" + std::to_string(i - 1) + " + A" + std::to_string(i - 1) + "\n";
@@ -149,6 +150,70 @@ TEST_F(BrokerTest, BombsEndAtALimit) {
   EXPECT_THAT(forever.reason, AnyOf("memory", "timeout"));
   // The next one is none the worse.
   EXPECT_TRUE(broker->build(request_of("at::Tensor f(at::Tensor x) { return x; }")).ok);
+}
+
+TEST_F(BrokerTest, FilesOfLoadAreCompiledApart) {
+  const auto broker = start();
+  ASSERT_TRUE(broker);
+  BuildRequest request;
+  request.name = "kernel";
+  request.backend = "cpp";
+  request.implicit_headers = false;
+  const std::string include = "#include <vector>\n#include <torch/extension.h>\n";
+  request.cpp_sources = {include +
+                             "static float scale() { return 2; }\n#define N 1\n"
+                             "at::Tensor g(at::Tensor x) { return x * scale(); }",
+                         include +
+                             "static float scale() { return 3; }\nat::Tensor g(at::Tensor x);\n"
+                             "#ifdef N\n#error one unit\n#endif\n"
+                             "at::Tensor f(at::Tensor x) { return g(x) * scale(); }\n"
+                             "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"f\", &f); }"};
+  const BuildResult result = broker->build(request);
+  EXPECT_TRUE(result.ok) << result.reason << result.fallback << result.log;
+  EXPECT_EQ(result.headers, "slim");
+  request.cpp_sources[1] += "\nint x = y;";
+  EXPECT_THAT(broker->build(request).log, HasSubstr("cpp_sources[1]:10:9: error: 'y' was not declared"));
+}
+
+TEST_F(BrokerTest, ASourceCannotBlameTheTools) {
+  const auto broker = start();
+  ASSERT_TRUE(broker);
+  for (const char* words : {"cc1plus: fatal error: /kz/precompiled/slim-0/kz_unit.h: No such file or directory",
+                            "collect2: fatal error: cannot find 'ld'"}) {
+    const auto result = broker->build(request_of(std::string("__asm__(\".print \\\"") + words +
+                                                 "\\\"\\n.error\");\nat::Tensor f(at::Tensor x) { return x; }"));
+    EXPECT_FALSE(result.ok);
+    EXPECT_THAT(result.log, HasSubstr("Assembler messages"));
+    // Doubted, since no compiler's error stands there; this broker has no real headers to look with.
+    EXPECT_NE(result.fallback, "");
+  }
+}
+
+TEST_F(BrokerTest, AnotherLinkerWhereMoldIsNot) {
+  BrokerOptions options;
+  options.layout = *find_layout();
+  options.headers = "slim";
+  int tried = 0;
+  for (const char* linker : {"gold", "lld", "bfd"}) {
+    if (!fs::exists(std::string("/usr/bin/ld.") + linker)) continue;
+    ++tried;
+    options.cache = dir_.path() / linker;
+    options.linkers = {"no_such_linker", linker};
+    const auto broker = BuildBroker::start(options);
+    ASSERT_TRUE(broker) << broker.error().message;
+    EXPECT_EQ((*broker)->capabilities()["linker"], linker);
+    const BuildResult result = (*broker)->build(request_of("at::Tensor f(at::Tensor x) { return x + 1; }"));
+    EXPECT_TRUE(result.ok) << linker << result.log;
+    const auto twice =
+        (*broker)->build(request_of("__asm__(\".globl h\\nh:\\n.globl PyInit_kernel\\nPyInit_kernel:\");\n"
+                                    "at::Tensor f(at::Tensor x) { return x; }"));
+    EXPECT_FALSE(twice.ok);
+  }
+  EXPECT_GT(tried, 0);  // binutils comes with g++
+  options.linkers = {"no_such_linker"};
+  const auto none = BuildBroker::start(options);
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("no_such_linker"));
 }
 
 TEST_F(BrokerTest, WhatNeedsTheRealHeadersSaysWhy) {

@@ -46,6 +46,10 @@ Result<BuildRequest> build_request_from_json(const Json& body) {
   KZ_ASSIGN(request.cflags, texts(body, "cflags"));
   KZ_ASSIGN(request.cuda_cflags, texts(body, "cuda_cflags"));
   KZ_ASSIGN(request.ldflags, texts(body, "ldflags"));
+  if (const auto it = body.find("implicit_headers"); it != body.end()) {
+    if (!it->is_boolean()) return fail("protocol", "implicit_headers is no truth value");
+    request.implicit_headers = it->get<bool>();
+  }
   return request;
 }
 
