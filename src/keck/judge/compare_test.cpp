@@ -304,5 +304,22 @@ TEST(OtherValues, OutliersHaveTheSignsOfTheData) {
   }
 }
 
+// Of x.matmul(a) with many outliers in both, one in some hundred had a sum where two products of outliers cancelled.
+TEST(OtherValues, OneTensorAloneGetsManyOutliers) {
+  std::vector<double> x;
+  for (int i = 0; i < 2048; ++i) x.push_back(std::sin(7 * i + 1));
+  Value both;
+  both.kind = Value::Kind::kTuple;
+  both.items = {tensor(Dtype::kFloat64, {2048}, x), tensor(Dtype::kFloat64, {2048}, x)};
+  Rng rng(1);
+  const auto changed = with_other_values(both, OtherValues::kOutliers, rng);
+  const auto outliers = [&](int item) {
+    const std::vector<double> y = to_doubles(Dtype::kFloat64, *changed.value().items[item].bytes);
+    return std::count_if(y.begin(), y.end(), [](double v) { return std::fabs(v) > 100; });
+  };
+  EXPECT_EQ(outliers(0), 8);
+  EXPECT_EQ(outliers(1), 2);
+}
+
 }  // namespace
 }  // namespace kz::keck
