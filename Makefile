@@ -23,7 +23,7 @@ setup:               ## packages and venv; nothing is done twice
 	@setup/setup.sh
 
 # What bin/ needs, and no test: a quarter of a whole build is tests.
-PROGRAMS := keck keck-judge keck-init keck-build kz_shim kernelzero
+PROGRAMS := keck keck-judge keck-init kz_shim kernelzero
 
 build: configure     ## bin/keck and bin/kernelzero
 	@cmake --build --preset $(PRESET) -j $(JOBS) --target $(PROGRAMS)
