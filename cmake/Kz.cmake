@@ -2,7 +2,9 @@
 
 find_program(KZ_CCACHE ccache)
 if(KZ_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${KZ_CCACHE})
+  # Without these words ccache keeps nothing that uses a precompiled header; no unit of ours prints when it was made.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${KZ_CCACHE})
+  add_compile_options(-fpch-preprocess)
 endif()
 find_program(KZ_MOLD mold)
 
@@ -17,12 +19,29 @@ if(KZ_SANITIZE)
 endif()
 find_package(Threads REQUIRED)
 
+# kz_cool(): nothing in this folder is hot, and a fifth of its compile time goes with -O1.
+macro(kz_cool)
+  add_compile_options(-O1)
+  set(KZ_PRECOMPILED kz_common_cool)
+endmacro()
+
+# kz_precompile(target): reads base/common_headers.h in its precompiled form, unless the folder has set KZ_PRECOMPILED to "".
+function(kz_precompile target)
+  if(TARGET "${KZ_PRECOMPILED}")
+    # -fPIC as the precompiled header, where an executable's would be -fPIE. g++ 12 takes what std::string copies for an
+    # overflow once <string> comes precompiled.
+    target_compile_options(${target} PRIVATE -fPIC -Wno-array-bounds -Wno-stringop-overflow)
+    target_precompile_headers(${target} REUSE_FROM ${KZ_PRECOMPILED})
+  endif()
+endfunction()
+
 # kz_library(NAME folder SOURCES a.cpp … DEPS kz_base …): a static library with project-rooted includes.
 function(kz_library)
   cmake_parse_arguments(A "" "NAME" "SOURCES;DEPS" ${ARGN})
   add_library(${A_NAME} STATIC ${A_SOURCES})
   target_include_directories(${A_NAME} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(${A_NAME} PUBLIC kz_options Threads::Threads ${A_DEPS})
+  kz_precompile(${A_NAME})
 endfunction()
 
 # kz_test(NAME keck_job_test SOURCES a_test.cpp … DEPS … LABELS unit): one GoogleTest binary; each case becomes a ctest.
@@ -33,6 +52,7 @@ function(kz_test)
   cmake_parse_arguments(A "" "NAME;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${A_NAME} ${A_SOURCES})
   target_link_libraries(${A_NAME} PRIVATE kz_options ${A_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  kz_precompile(${A_NAME})
   if(NOT A_LABELS)
     set(A_LABELS unit)
   endif()

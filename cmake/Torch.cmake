@@ -9,7 +9,6 @@ endif()
 
 add_library(kz_torch INTERFACE)
 target_include_directories(kz_torch SYSTEM INTERFACE ${KZ_TORCH_DIR}/include ${KZ_TORCH_DIR}/include/torch/csrc/api/include)
-target_compile_definitions(kz_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
 # libtorch_cuda is not named: lm/model.cpp loads it when a CUDA device is asked for, and a start on the CPU is quicker without.
 target_link_libraries(kz_torch INTERFACE ${KZ_TORCH_DIR}/lib/libtorch_cpu.so ${KZ_TORCH_DIR}/lib/libc10.so)
 # libtorch_cpu exports half of an older std::filesystem, which crashes when it wins: libstdc++ must come before it.

@@ -34,7 +34,8 @@ Result<Cooccurrence> Cooccurrence::parse(std::string_view text, std::string_view
     const std::string place = "names[" + std::to_string(i) + "]";
     if (!names[i].is_string() || !singles[i].is_number_unsigned()) return bad(place + " or its count is malformed");
     const Api* api = catalogue.find(names[i].get<std::string>());
-    if (!api || api->name != names[i]) return bad(place + ": " + names[i].dump() + " is no canonical name");
+    if (!api || api->name != names[i].get<std::string>())
+      return bad(place + ": " + names[i].dump() + " is no canonical name");
     list.push_back(names[i]);
     counts.singles_[list.back()] = singles[i];
   }

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace kz {
-namespace {
 
 std::string clock_text(double seconds) {
-  const auto s = static_cast<long>(seconds + 0.5);
+  const long s = std::lround(std::max(0.0, seconds));
   char text[32];
   if (s >= 3600)
     std::snprintf(text, sizeof text, "%ldh%02ldm", s / 3600, s / 60 % 60);
@@ -18,8 +18,6 @@ std::string clock_text(double seconds) {
     std::snprintf(text, sizeof text, "%ld:%02ld", s / 60, s % 60);
   return text;
 }
-
-}  // namespace
 
 Progress::Progress(std::string label, uint64_t total, bool quiet)
     : label_(std::move(label)),

@@ -7,6 +7,8 @@
 
 namespace kz {
 
+std::string clock_text(double seconds);  // "3:05", "1h02m"
+
 class Progress {
  public:
   Progress(std::string label, uint64_t total, bool quiet = false);

@@ -27,14 +27,15 @@ inline tl::unexpected<Error> fail(std::string code, std::string message) {
 }  // namespace kz
 
 // Returns from the enclosing function with the error of `expr`, if it has one.
-#define KZ_TRY(expr)                                                             \
-  do {                                                                           \
-    if (auto kz_try_ = (expr); !kz_try_) return tl::unexpected(kz_try_.error()); \
+#define KZ_TRY(expr)                                                               \
+  do {                                                                             \
+    if (auto&& kz_try_ = (expr); !kz_try_) return tl::unexpected(kz_try_.error()); \
   } while (false)
 
 #define KZ_CONCAT_(a, b) a##b
 #define KZ_CONCAT(a, b) KZ_CONCAT_(a, b)
 // KZ_ASSIGN(auto x, expr): declares x from the value of a Result, or returns its error.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration has none
 #define KZ_ASSIGN(decl, expr)                                                                 \
   auto KZ_CONCAT(kz_r_, __LINE__) = (expr);                                                   \
   if (!KZ_CONCAT(kz_r_, __LINE__)) return tl::unexpected(KZ_CONCAT(kz_r_, __LINE__).error()); \

@@ -48,7 +48,7 @@ Interval paired_bootstrap(const std::vector<double>& before, const std::vector<d
   }
   std::sort(means.begin(), means.end());
   const auto quantile = [&](double q) {
-    return means[static_cast<size_t>(q * (static_cast<double>(means.size()) - 1) + 0.5)];
+    return means[static_cast<size_t>(std::lround(q * (static_cast<double>(means.size()) - 1)))];
   };
   return {sum / static_cast<double>(n), quantile(0.025), quantile(0.975)};
 }

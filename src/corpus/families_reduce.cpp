@@ -21,7 +21,7 @@ double variance(const Row& row) {
 }
 
 // `cpp` are statements that leave the result in s; `triton` statements that leave it in v.
-Family reduce(const std::string& name, bool method, std::vector<std::string> cpp, const std::string& triton,
+Family reduce(const std::string& name, bool method, const std::vector<std::string>& cpp, const std::string& triton,
               Reference reference) {
   std::vector<std::string> calls = {"torch." + name + "(x, dim=-1, keepdim=True)"};
   if (method) calls.push_back("x." + name + "(dim=-1, keepdim=True)");

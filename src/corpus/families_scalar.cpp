@@ -12,8 +12,8 @@ void each(std::vector<double>& row, const Arguments& arguments) {
   for (double& v : row) v = F(v, arguments.a, arguments.b);
 }
 
-Family scalar(std::string name, std::string api, const std::vector<std::string>& calls, std::string cpp,
-              std::string triton, Reference reference) {
+Family scalar(std::string name, std::string api, const std::vector<std::string>& calls, const std::string& cpp,
+              const std::string& triton, Reference reference) {
   Family family{.name = std::move(name), .api = std::move(api), .kind = Kind::kScalar, .spellings = spell(calls)};
   family.cpp = {{"main", kLoop + "v[j] = " + cpp + ";"}};
   family.triton = {{"main", "v = " + triton}};

@@ -18,8 +18,8 @@ double sigmoid(double v) { return 1 / (1 + std::exp(-v)); }
 double softplus(double v) { return std::fmax(v, 0) + std::log1p(std::exp(-std::fabs(v))); }
 
 // `cpp` and `triton` are expressions over v[j] and v.
-Family unary(std::string name, std::string api, const std::vector<std::string>& calls, std::string cpp,
-             std::string triton, Reference reference) {
+Family unary(std::string name, std::string api, const std::vector<std::string>& calls, const std::string& cpp,
+             const std::string& triton, Reference reference) {
   Family family{.name = std::move(name), .api = std::move(api), .kind = Kind::kUnary, .spellings = spell(calls)};
   family.cpp = {{"main", kLoop + "v[j] = " + cpp + ";"}};
   family.triton = {{"main", "v = " + triton}};

@@ -15,7 +15,7 @@ constexpr int64_t kUnitBefore = -1, kUnitAfter = -2, kUnitTasks = -3;
 
 std::string checkpoint_name(Role role, int64_t step) {
   char digits[32];
-  std::snprintf(digits, sizeof digits, "%06lld", static_cast<long long>(step + 1));
+  std::snprintf(digits, sizeof digits, "%06lld", static_cast<long long>(step) + 1);
   return std::string(to_string(role)) + "-" + digits;
 }
 

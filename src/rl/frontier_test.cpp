@@ -33,7 +33,9 @@ TEST(Frontier, TableByHand) {
   for (const auto& row : rows) {
     const auto got = frontier_reward(row.valid, row.counts, options);
     ASSERT_EQ(got.has_value(), row.reward.has_value()) << row.what;
-    if (got) EXPECT_NEAR(*got, *row.reward, 1e-12) << row.what;
+    if (got) {
+      EXPECT_NEAR(*got, *row.reward, 1e-12) << row.what;
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "base/clock.h"
@@ -40,7 +41,7 @@ class KeckServe : public testing::Test {
   }
   LocalServer start() {
     auto server = LocalServer::start(options_);
-    if (!server) ADD_FAILURE() << server.error().message;
+    if (!server) throw std::runtime_error(server.error().message);
     options_.port = static_cast<uint16_t>(std::stoi(server->url().substr(server->url().rfind(':') + 1)));
     return std::move(*server);
   }

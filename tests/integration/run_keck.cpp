@@ -1,11 +1,5 @@
 #include "integration/run_keck.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -23,33 +17,7 @@ Layout test_layout() {
 Ran run_keck(const std::vector<std::string>& arguments) { return run_program("keck", arguments); }
 
 Ran run_program(const std::string& name, const std::vector<std::string>& arguments, const std::string& output) {
-  const TempDir folder = *TempDir::make(fs::temp_directory_path(), "kdaemon_run");
-  const std::string program = test_layout().bin / name,
-                    out = output.empty() ? (folder.path() / "out").string() : output, err = folder.path() / "err";
-  std::vector<std::string> words = arguments;
-  words.insert(words.begin(), program);
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT, 0600);
-  posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT, 0600);
-  pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  Ran ran;
-  if (error != 0) {
-    ran.err = errno_text(error);
-    return ran;
-  }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (output.empty()) ran.out = read_file(out).value_or("");
-  ran.err = read_file(err).value_or("");
-  return ran;
+  return run_to_end(test_layout().bin / name, arguments, {.output = output, .kill_after_s = {}});
 }
 
 std::vector<int> family_of(int pid) {

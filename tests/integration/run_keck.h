@@ -5,13 +5,9 @@
 #include <vector>
 
 #include "base/layout.h"
+#include "base/testing/ran.h"
 
 namespace kz::keck {
-
-struct Ran {
-  int exit_code = -1;  // 128 + signal when it was killed
-  std::string out, err;
-};
 
 Layout test_layout();  // aborts the test program when there is none
 // `program`: "keck" or "kernelzero". Standard output goes to the file `output` where one is named ("/dev/full").

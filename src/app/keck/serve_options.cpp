@@ -21,7 +21,8 @@ Number ranged(Config& config, const std::string& key, Number fallback, Number lo
 
 // The token is never a command-line argument of ours: those show in the list of processes.
 Result<std::string> token_of(Config& config) {
-  const std::string given = config.get("token", ""), file = config.get("token_file", "");
+  std::string given = config.get("token", "");
+  const std::string file = config.get("token_file", "");
   if (!given.empty()) return given;
   if (!file.empty()) return read_file(file, 4096).map([](const std::string& text) { return std::string(trim(text)); });
   const char* environment = std::getenv("KECK_TOKEN");

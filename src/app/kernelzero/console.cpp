@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "app/kernelzero/support.h"
+#include "base/progress.h"
 #include "evolve/summary.h"
 
 namespace kz::app {

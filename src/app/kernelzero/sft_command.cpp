@@ -91,7 +91,7 @@ Result<SftConfig> read(Config& c) {
 // The folder that training starts from: as given, or a new one with shape and tokenizer and no weights.
 Result<fs::path> start_folder(const SftConfig& o, const Layout& layout) {
   if (!o.start.empty()) return find_path(o.start, layout);
-  const fs::path folder = fs::path(o.out).string() + ".start";
+  fs::path folder = fs::path(o.out).string() + ".start";
   KZ_TRY(make_dirs(folder));
   const std::string json = corpus::nano_tokenizer_json();
   KZ_ASSIGN(const auto tokenizer, lm::Tokenizer::parse(json, "nano tokenizer"));
@@ -151,7 +151,7 @@ struct Data {
   std::vector<train::TrainRow> held_out;
 };
 
-Result<Data> from_corpus(const SftConfig& o, std::shared_ptr<Rows> rows) {
+Result<Data> from_corpus(const SftConfig& o, const std::shared_ptr<Rows>& rows) {
   KZ_TRY(corpus::check_options(o.chain));
   Data data;
   corpus::ChainOptions held = o.chain;

@@ -77,13 +77,6 @@ Result<Model> open_model(const std::string& model, const std::string& format, co
   return out;
 }
 
-std::string clock_text(double seconds) {
-  const auto s = static_cast<long>(std::lround(std::max(0.0, seconds)));
-  char text[32];
-  std::snprintf(text, sizeof text, "%ld:%02ld", s / 60, s % 60);
-  return text;
-}
-
 std::string percent(double share) {
   if (!std::isfinite(share)) return "-";
   char text[32];

@@ -53,7 +53,6 @@ struct Model {
 Result<Model> open_model(const std::string& model, const std::string& format, const std::string& device,
                          const Layout& layout);
 
-std::string clock_text(double seconds);  // "3:05"
-std::string percent(double share);       // "56.8%", "-" for NaN
+std::string percent(double share);  // "56.8%", "-" for NaN
 
 }  // namespace kz::app

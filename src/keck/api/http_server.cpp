@@ -75,7 +75,7 @@ asio::awaitable<HttpResponse> run_handler(const Handler& handler, HttpRequest re
       [&](auto token) {
         auto shared = std::make_shared<decltype(token)>(std::move(token));
         start<HttpResponse>(handler(std::move(request)), [shared, what](std::optional<HttpResponse> response,
-                                                                        std::exception_ptr error) {
+                                                                        const std::exception_ptr& error) {
           if (error) {
             std::string why = "unknown exception";
             try {
@@ -140,7 +140,7 @@ asio::awaitable<void> HttpServer::Impl::accept_all() {
     }
     close_on_exec(socket.native_handle());
     ++connections;
-    asio::co_spawn(io, serve(std::move(socket)), [this](std::exception_ptr) {
+    asio::co_spawn(io, serve(std::move(socket)), [this](const std::exception_ptr&) {
       --connections;
       room.cancel();
       finish_if_idle();

@@ -32,11 +32,15 @@ std::unique_ptr<BuildBroker> start(const fs::path& cache, const std::string& hea
 void expect(const CorpusCase& one, const BuildResult& result) {
   SCOPED_TRACE(one.name + " [" + result.headers + ", " + result.fallback + "]\n" + result.log);
   EXPECT_EQ(result.ok, one.right);
-  if (!one.headers.empty()) EXPECT_EQ(result.headers, one.headers);
+  if (!one.headers.empty()) {
+    EXPECT_EQ(result.headers, one.headers);
+  }
   if (one.right) return;
   EXPECT_TRUE(result.reason == "compile_error" || result.reason == "timeout" || result.reason == "memory")
       << result.reason;
-  if (one.line > 0) EXPECT_NE(result.log.find("cpp_sources[0]:" + std::to_string(one.line) + ":"), std::string::npos);
+  if (one.line > 0) {
+    EXPECT_NE(result.log.find("cpp_sources[0]:" + std::to_string(one.line) + ":"), std::string::npos);
+  }
   EXPECT_NE(result.log.find(one.error), std::string::npos);
 }
 

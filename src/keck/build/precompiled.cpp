@@ -85,7 +85,7 @@ Result<fs::path> Precompiled::full(const Flags& flags, double wait_seconds) {
 
 Result<fs::path> Precompiled::get(Headers headers, const Flags& flags, double wait_seconds) {
   const std::string name = class_of(headers, flags);
-  const fs::path folder = dir_ / name;
+  fs::path folder = dir_ / name;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_seconds);
   std::unique_lock lock(mutex_);
   Entry& entry = entries_[name];

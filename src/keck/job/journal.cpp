@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 
+#include "base/clock.h"
 #include "keck/job/journal_impl.h"
 
 namespace kz::keck {
@@ -30,6 +32,15 @@ constexpr std::array<const char*, 1> kSteps = {R"sql(
 )sql"};
 
 std::string lock_name(const fs::path& file) { return file.string() + ".lock"; }
+
+// A killed daemon holds its lock until the kernel has taken its memory apart.
+bool take(const Fd& lock, double wait_s) {
+  for (const Stopwatch watch; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0;) {
+    if (watch.seconds() >= wait_s) return false;
+    ::usleep(20000);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -87,7 +98,7 @@ Result<std::unique_ptr<Journal>> Journal::open(const JournalOptions& options) {
   Fd lock(::open(lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock)
     return fail("io", lock_file + ": " + errno_text(errno) + ": make it writable, or start with another --state");
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+  if (!take(lock, options.lock_wait_s))
     return fail("io", "another keck uses " + options.file.string() + ": stop it, or start with another --state");
   try {
     auto impl = std::make_unique<Impl>(options, std::move(lock));

@@ -17,6 +17,7 @@ struct JournalOptions {
   fs::path file;
   uint64_t result_cache_bytes = 256ULL << 20;  // oldest answers are evicted
   double keep_s = 72 * 3600;                   // finished jobs are forgotten after so long
+  double lock_wait_s = 5;                      // for a daemon that was killed and is not quite gone
 };
 
 // A job as it is written down. request is dropped once the answer is there.

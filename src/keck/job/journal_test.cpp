@@ -3,6 +3,9 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 namespace kz::keck {
 namespace {
 
@@ -41,9 +44,16 @@ TEST_F(JournalTest, RefusesFilesOfOtherPrograms) {
 TEST_F(JournalTest, IsOneDaemonsAtATime) {
   auto journal = Journal::open(options_);
   ASSERT_TRUE(journal);
+  options_.lock_wait_s = 0.1;
   EXPECT_NE(refusal().find("another keck uses"), std::string::npos);
   EXPECT_TRUE(Journal::in_use(options_.file));
-  journal->reset();
+  options_.lock_wait_s = 10;
+  std::jthread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    journal->reset();
+  });
+  EXPECT_EQ(refusal(), "opened") << "one that is about to go is waited for";
+  late.join();
   EXPECT_FALSE(Journal::in_use(options_.file));
   EXPECT_EQ(refusal(), "opened");
 }

@@ -58,7 +58,7 @@ class SlotTest : public LevelTest {
     if (pid == 0) {
       char error[256];
       if (kz_confine(slot.child_spec().c_str(), keep.data(), static_cast<int>(keep.size()), error, sizeof error) != 0) {
-        std::strncpy(reinterpret_cast<char*>(board_->value), error, sizeof board_->value - 1);
+        std::snprintf(reinterpret_cast<char*>(board_->value), sizeof board_->value, "%.63s", error);
         ::_exit(99);
       }
       ::_exit(body());
