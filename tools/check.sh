@@ -43,8 +43,16 @@ case $1 in
     # Without g++'s precompiled header, which clang cannot read and which would hide an include that a unit forgot.
     mkdir -p build/tidy
     sed -E 's@-Winvalid-pch|-fpch-preprocess|-include [^ ]*/cmake_pch\.hxx@@g' "build/$preset/compile_commands.json" > build/tidy/compile_commands.json
-    tidy_part | xargs -P "$jobs" -n 4 clang-tidy-19 -p build/tidy --quiet \
-      2> >(grep -v 'warnings generated\|Suppressed\|Use -header-filter\|Processing file' >&2) ;;
+    # The analyzer follows Asio's coroutines into null pointers that are none: units that include it do without.
+    units=$(tidy_part) asio=$(tidy_part | xargs -r grep -lE '^#include <boost/(asio|beast)' || true)
+    tidy() {
+      xargs -r -P "$jobs" -n 4 clang-tidy-19 -p build/tidy --quiet "$@" \
+        2> >(grep -v 'warnings generated\|Suppressed\|Use -header-filter\|Processing file' >&2)
+    }
+    unclean=
+    echo "$asio" | tidy '--checks=-clang-analyzer-*' || unclean=1
+    { echo "$units" | grep -vxF "${asio:-none}" || true; } | tidy || unclean=1
+    [ -z "$unclean" ] ;;
   asan)
     cmake --preset asan > /dev/null
     cmake --build --preset asan -j "$jobs"

@@ -35,8 +35,9 @@ inline tl::unexpected<Error> fail(std::string code, std::string message) {
 #define KZ_CONCAT_(a, b) a##b
 #define KZ_CONCAT(a, b) KZ_CONCAT_(a, b)
 // KZ_ASSIGN(auto x, expr): declares x from the value of a Result, or returns its error.
-// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration has none
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none
 #define KZ_ASSIGN(decl, expr)                                                                 \
   auto KZ_CONCAT(kz_r_, __LINE__) = (expr);                                                   \
   if (!KZ_CONCAT(kz_r_, __LINE__)) return tl::unexpected(KZ_CONCAT(kz_r_, __LINE__).error()); \
   decl = std::move(*KZ_CONCAT(kz_r_, __LINE__))
+// NOLINTEND(bugprone-macro-parentheses)

@@ -80,7 +80,7 @@ void Service::work() {
       continue;
     }
     metrics_.answered(answer);
-    jobs_->finish(work->id, std::move(answer));
+    jobs_->finish(work->id, answer);
   }
   --busy_;
 }

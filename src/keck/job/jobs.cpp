@@ -94,7 +94,7 @@ std::optional<Work> Jobs::take() {
   return Work{id, work.request, work.cancelled};
 }
 
-void Jobs::finish(uint64_t id, Answer answer) {
+void Jobs::finish(uint64_t id, const Answer& answer) {
   std::vector<Told> finished;
   {
     const std::lock_guard guard(mutex_);
@@ -141,7 +141,7 @@ std::optional<Jobs::Told> Jobs::detach(const std::string& id) {
   const auto work = works_.find(place->second);
   auto& jobs = work->second.jobs;
   const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.id == id; });
-  const Told told{id, job->batch};
+  Told told{id, job->batch};
   jobs.erase(job);
   by_job_.erase(place);
   if (!jobs.empty()) return told;  // equal jobs still want the answer

@@ -61,7 +61,7 @@ class Jobs {
   void on_finish(Listener listener) { listener_ = std::move(listener); }
 
   std::optional<Work> take();  // blocks; nothing once stopped
-  void finish(uint64_t work, Answer answer);
+  void finish(uint64_t work, const Answer& answer);
   void give_back(uint64_t work);  // not finished: the next daemon runs it
 
   void drain();           // refuses new jobs and stops take(); what waits stays in the journal

@@ -22,8 +22,6 @@
 #include "keck/sandbox/lockdown.h"
 #include "keck/sandbox/private_root.h"
 
-extern char** environ;
-
 using namespace kz::keck::sandbox;
 
 namespace {
