@@ -72,6 +72,9 @@ Result<std::string> read_file(const fs::path& path, uint64_t limit) {
 }
 
 Status write_file_atomic(const fs::path& path, std::string_view bytes) {
+  std::error_code unknown;
+  if (const auto there = fs::status(path, unknown); fs::exists(there) && !fs::is_regular_file(there))
+    return fail("io", path.string() + " is no regular file: name a file to write to");  // root would replace a device
   static std::atomic<uint64_t> writes{0};  // threads that write the same file at once have a temporary each
   const fs::path temporary =
       path.string() + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(writes.fetch_add(1));

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 
 #include "apis/sampler.h"
@@ -164,7 +165,14 @@ Result<int> work(const EvolveCommand& command, bool again) {
   KZ_ASSIGN(auto run, open_run(plan));
   Console console(o, command.json);
   KZ_TRY(evolve::run_evolution(run, o, parts, console.reporter()));
-  KZ_ASSIGN(const Json summary, evolve::summary_json(run.store(), steady_seconds() - begin, memory.peak_mb()));
+  double wall_s = steady_seconds() - begin, peak_mb = memory.peak_mb();
+  if (const auto before = read_file(run.path() / "summary.json")) {  // of an invocation that came to the end earlier
+    const Json old = Json::parse(*before, nullptr, /*allow_exceptions=*/false);
+    if (old.is_object() && old.contains("wall_s") && old["wall_s"].is_number()) wall_s += old["wall_s"].get<double>();
+    if (old.is_object() && old.contains("peak_rss_mb") && old["peak_rss_mb"].is_number())
+      peak_mb = std::max(peak_mb, old["peak_rss_mb"].get<double>());
+  }
+  KZ_ASSIGN(const Json summary, evolve::summary_json(run.store(), wall_s, peak_mb));
   KZ_TRY(write_file_atomic(run.path() / "summary.json", dump_json(summary, 1) + "\n"));
   console.finish(run.store(), summary, run.path());
   if (command.json) std::printf("%s\n", dump_json(summary, 1).c_str());
