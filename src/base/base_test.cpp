@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -82,6 +83,17 @@ TEST(Files, FullDiskSaysSoAndLeavesTheOldFile) {
   EXPECT_NE(status.error().message.find("No space left on device; free some space"), std::string::npos);
   EXPECT_EQ(kept, "old");
   EXPECT_EQ(files, 1);
+}
+
+// A device would do as well, and be gone if this failed.
+TEST(Files, AtomicWriteLeavesWhatIsNoFile) {
+  const auto dir = TempDir::make(fs::temp_directory_path(), "kz-base-");
+  const fs::path pipe = dir->path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto status = write_file_atomic(pipe, "x");
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find(pipe.string() + " is no regular file"), std::string::npos);
+  EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
 TEST(Text, NearestFindsAMisspelling) {
